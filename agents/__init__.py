@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from agents.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from agents.agent import Agent, BackgroundWork, Progress, Turn
+    from agents.agent import Agent, BackgroundWork, Progress, TaskResult, Turn
     from agents.config.agent_config import AgentConfig
     from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
     from agents.events import (
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Event,
         HelperEvent,
         Paged,
+        Planned,
         Replied,
         Stopped,
         StopReason,
@@ -48,19 +49,20 @@ if TYPE_CHECKING:
         UnreadableReplyError,
     )
     from agents.models.openai import OpenAIModel
-    from agents.tasks import Task, TaskRunner
+    from agents.tasks import Task, TaskRunner, TaskTools
     from agents.tools.functions import Output, Sourced, Tool, ToolCallError, ToolConfigError
+    from agents.tools.results import ResultSchema
 
 __all__ = [
     "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError",
     "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "HelperEvent", "Loop", "Meter", "Model", "ModelError",
-    "ModelRefusedError", "ModelUnavailableError", "OpenAIModel", "Output", "Paged", "Patience", "Prices",
-    "Progress", "PromptTooLongError", "Replied", "RunLimits", "Sourced", "StopReason", "Stopped", "StreamLost",
-    "Task", "TaskRunner", "Text", "Thinking", "Tool", "ToolCallError", "ToolConfigError", "ToolFinished",
-    "ToolStarted", "Turn", "UnreadableReplyError",
+    "ModelRefusedError", "ModelUnavailableError", "OpenAIModel", "Output", "Paged", "Patience", "Planned", "Prices",
+    "Progress", "PromptTooLongError", "Replied", "ResultSchema", "RunLimits", "Sourced", "StopReason", "Stopped",
+    "StreamLost", "Task", "TaskResult", "TaskRunner", "TaskTools", "Text", "Thinking", "Tool", "ToolCallError",
+    "ToolConfigError", "ToolFinished", "ToolStarted", "Turn", "UnreadableReplyError",
 ]  # fmt: skip
 __getattr__ = lazy_names(
     __name__, __all__,
     ("config.errors", "events", "meter", "models.model", "models.anthropic", "models.openai", "tools.functions",
-     "config.agent_config", "loop", "tasks", "agent"),
+     "tools.results", "config.agent_config", "loop", "tasks", "agent"),
 )  # fmt: skip

@@ -28,8 +28,9 @@ from agents.logs import log
 from agents.loop import Approve, Loop, Patience
 from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import Model
-from agents.tasks import TOOL_NAMES, TaskRunner
+from agents.tasks import TaskRunner
 from agents.tools.functions import Tool
+from agents.tools.results import ResultSchema
 from pager import BlockSpec, EmbedderChoice, Limits, Prefetch
 from pager.clock import Clock, SystemClock
 from pager.errors import PagerError, RejectedError
@@ -51,6 +52,16 @@ class Turn:
     stopped: Stopped
 
 
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A task that is done, or that stopped on its way: `stopped` says which. `summary` is then what to do."""
+
+    summary: str
+    result: Any  # what was asked for as `output`; None if the task is not done
+    usage: Usage
+    stopped: Stopped
+
+
 class Agent:
     """An agent, open until it is closed. Threads that call one agent wait for each other."""
 
@@ -59,24 +70,28 @@ class Agent:
         core: Mapping[str, str | BlockSpec] | None = None, window: int | Limits | None = None,
         home: str | Path | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
         embedder: EmbedderChoice = "default", prefetch: Prefetch | None = None, limits: RunLimits | None = None,
-        prices: Prices | None = None, task: bool = False, approve: Approve | None = None,
-        patience: Patience | None = None, clock: Clock | None = None,
+        prices: Prices | None = None, task: bool = False, skills: str | Path | None = None, output: Any = None,
+        approve: Approve | None = None, patience: Patience | None = None, clock: Clock | None = None,
     ) -> None:  # fmt: skip
         """Open an agent without a YAML file. Raise ConfigError if an argument cannot be used.
 
         `model` is the id of a model of Anthropic's, or a `Model` object, which the caller closes: it may answer for
         several agents. `tools` are functions with type hints and a docstring, or `Tool.of(function, approve="always")`
         for one with options. `core` has the texts of blocks by their names. `window` is the largest request together
-        with its reply, in tokens. What is left out has the default of the YAML file.
+        with its reply, in tokens. `skills` is a directory of skills. With `task` the agent can `run` long tasks, whose
+        results have to fit `output`, a pydantic class. What is left out has the default of the YAML file.
         """
         config = from_arguments(
             name=name, model=model, tools=tools, instructions=instructions, core=core, window=window,
             memory_tools=memory_tools, embedder=embedder, prefetch=prefetch, limits=limits, prices=prices,
+            skills=skills,
         )  # fmt: skip
         directory = Home.locate(home).agent_files(name).directory
         made = None if isinstance(model, str) else model
         own = None if embedder == "default" else embedder
-        self._open(config, directory, approve, patience, clock, task=task, model=made, tools=tools, embedder=own)
+        self._open(
+            config, directory, approve, patience, clock, task=task, model=made, tools=tools, embedder=own, output=output
+        )
 
     def _open(
         self, config: AgentConfig, directory: Path, approve: Approve | None, patience: Patience | None,
@@ -206,9 +221,31 @@ class Agent:
 
     def tasks(self) -> TaskRunner:
         """Return what runs long tasks of this agent, which has to be made or loaded with `task=True`."""
-        if not any(tool.name in TOOL_NAMES for tool in self._parts.tools):
+        tools = self._parts.task_tools
+        if tools is None:
             raise RejectedError("this agent has no tools for a long task; make it, or load it, with task=True.")
-        return TaskRunner(self.memory, self._loop, self.meter, self._hold)
+        return TaskRunner(self.memory, self._loop, self.meter, self._hold, tools, self._parts.output)
+
+    def run(self, text: str, *, output: Any = None) -> TaskResult:
+        """Work on a task until it is done or a limit is reached, and return what came of it; `resume_run` goes on.
+
+        The result has to fit `output`, a pydantic class, and is an object of it. Without it the result is what the
+        agent's own `output` says. The agent has to be made or loaded with task=True.
+        """
+        asked = None if output is None else ResultSchema.of(output)
+        return self._collect_task(self.tasks().start(text, output=asked), asked)
+
+    def resume_run(self, *, output: Any = None) -> TaskResult:
+        """Go on with the newest task and return what came of it. Give the `output` with which it was started."""
+        asked = None if output is None else ResultSchema.of(output)
+        return self._collect_task(self.tasks().resume(output=asked), asked)
+
+    def _collect_task(self, events: Generator[Event], asked: ResultSchema | None) -> TaskResult:
+        turn, output = _collect(events), asked or self._parts.output
+        result = turn.stopped.result
+        if turn.stopped.reason == "done" and output:
+            result = output.read(result)
+        return TaskResult(turn.stopped.text, result, turn.usage, turn.stopped)
 
     def stop(self) -> None:
         """Make the running turn return at its next step; it can be resumed."""

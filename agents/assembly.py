@@ -4,7 +4,8 @@ The memory has to know the definitions of all tools when it is opened, because i
 come the definitions, then the memory, then the tools that move it.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,9 +16,10 @@ from typing import Any
 
 from agents import helpers, tasks
 from agents.builtin.protected import Protected, protected_by
-from agents.config import embedders, script
+from agents.config import embedders, script, skills
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
+from agents.config.field_types import FUNCTION_PATTERN
 from agents.config.tool_sections import (
     FilesTool,
     FunctionTool,
@@ -40,8 +42,20 @@ from agents.models.summaries import Summarizer
 from agents.tasks import TaskTools
 from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
-from agents.tools.memory_tools import FewTools, MemoryTools, for_blocks, memory_file_tool
-from pager import AgentFiles, BlockSpec, Clock, Embedder, Limits, Memory, Prefetch, RejectedError, WindowTooSmallError
+from agents.tools.memory_tools import FewTools, MemoryTools, SkillTools, for_blocks, memory_file_tool
+from agents.tools.results import ResultSchema
+from pager import (
+    AgentFiles,
+    BlockSpec,
+    Clock,
+    Embedder,
+    Limits,
+    Memory,
+    Prefetch,
+    RejectedError,
+    SkillSpec,
+    WindowTooSmallError,
+)
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
@@ -62,6 +76,8 @@ class Parts:
     memory: Memory
     model: Model
     tools: list[Tool]
+    task_tools: TaskTools | None  # with `task`
+    output: ResultSchema | None  # what the results of tasks have to fit
     meter: Meter
     opened: ExitStack  # closes them
     remarks: list[str] = field(default_factory=list[str])
@@ -69,12 +85,13 @@ class Parts:
 
 def assemble(
     config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None,
-    tools: Sequence[Callable[..., Any] | Tool] = (), embedder: Embedder | None = None,
+    tools: Sequence[Callable[..., Any] | Tool] = (), embedder: Embedder | None = None, output: Any = None,
     open_helper: helpers.OpenAgent | None = None, within: Meter | None = None,
 ) -> Parts:  # fmt: skip
     """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model or an
-    embedder that is handed in works instead of the configured one, and its owner closes it. `tools` are added.
-    `open_helper` opens the agents among its tools; it is one itself if its run is `within` another one."""
+    embedder that is handed in works instead of the configured one, and its owner closes it. `tools` are added. The
+    results of tasks have to fit `output`, a class, or what is configured. `open_helper` opens the agents among its
+    tools; it is one itself if its run is `within` another one."""
     with ExitStack() as opened:
         model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
@@ -84,7 +101,8 @@ def assemble(
         blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
         kind = config.memory.tools
         if task and kind in tasks.PLANS:
-            blocks.setdefault("plan", tasks.PLAN_BLOCK)
+            blocks.setdefault(tasks.PLAN, tasks.PLAN_BLOCK)
+        own_skills, result = skills.load(config), result_schema(config, output)
         summarize = None
         if config.recall.summarizes:  # with a client of its own, which tries once and does not wait long
             other = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
@@ -97,10 +115,8 @@ def assemble(
             config, opened, tools, directory=AgentFiles(directory).owner, part_tokens=limits.max_part_tokens,
             helped=helped,
         )  # fmt: skip
-        memory_definitions, memory_tools = MEMORY_TOOLS[kind]
-        writable = [name for name, block in blocks.items() if not (block.read_only or block.file)]
-        definitions = for_blocks(memory_definitions(), writable) + [tool.definition for tool in own]
-        definitions += TaskTools.definitions() if task else []
+        definitions = _definitions_for_memory(kind, blocks, own_skills) + [tool.definition for tool in own]
+        definitions += TaskTools.definitions(result) if task else []
         if isinstance(model, ScriptedModel):
             names = [str(definition["name"]) for definition in [*definitions, *TaskTools.definitions()]]
             script.check_tools(model.script, names)
@@ -112,7 +128,7 @@ def assemble(
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS[kind]}" if task else ""),
                 model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
                 count_tokens=model.count_tokens, prefetch=prefetch_of(config),
-                memory_tools=kind,
+                memory_tools=kind, skills=own_skills,
                 **found_by,
             )  # fmt: skip
         except WindowTooSmallError as error:
@@ -121,9 +137,17 @@ def assemble(
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
         offered = {definition["name"] for definition in definitions}
-        of_memory = [tool for tool in memory_tools(memory, clock) if tool.name in offered]
-        all_tools = [*of_memory, *own, *(TaskTools(memory).tools() if task else ())]
-        return Parts(memory, model, all_tools, meter, opened.pop_all(), remarks)
+        of_memory = [*MEMORY_TOOLS[kind][1](memory, clock), *SkillTools(memory).tools()]
+        of_task = TaskTools(memory, result) if task else None
+        all_tools = [*(tool for tool in of_memory if tool.name in offered), *own, *(of_task.tools() if of_task else ())]
+        return Parts(memory, model, all_tools, of_task, result, meter, opened.pop_all(), remarks)
+
+
+def _definitions_for_memory(kind: str, blocks: Mapping[str, BlockSpec], own_skills: Sequence[SkillSpec]) -> list[Json]:
+    """Return the definitions of the tools for the memory. Where none of them reads a page, one reads skills."""
+    writable = [name for name, block in blocks.items() if not (block.read_only or block.file)]
+    definitions = for_blocks(MEMORY_TOOLS[kind][0](), writable)
+    return definitions + (SkillTools.definitions(own_skills) if own_skills and kind != "pager" else [])
 
 
 def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
@@ -136,6 +160,22 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
             assemble(config, Path(place) / config.name, clock, task=task, model=model).opened.close()
         except RejectedError as error:
             raise ConfigError([ConfigProblem(ConfigPlace(config.place().file), str(error))]) from error
+
+
+def result_schema(config: AgentConfig, kind: Any = None) -> ResultSchema | None:
+    """Return what the results of tasks have to fit: a class, or what is configured. Raise ConfigError."""
+    place = config.place("output")
+    folder = place.file.parent.absolute()
+    try:
+        if kind is not None:
+            return ResultSchema.of(kind)
+        if config.output is None:
+            return None
+        if re.fullmatch(FUNCTION_PATTERN, config.output):
+            return ResultSchema.of(functions.find(config.output, folder, "class"))
+        return ResultSchema.read_file(folder / config.output)
+    except ToolConfigError as error:
+        raise ConfigError([ConfigProblem(place, f"output: {error}")]) from None
 
 
 def prefetch_of(config: AgentConfig) -> Prefetch:
@@ -154,6 +194,7 @@ def own_tools(
     with all tools that cannot be used, those of helpers too."""
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
+    taken |= set(SkillTools.NAMES) if config.skills else set()
     problems: list[ConfigProblem] = []
     for number, item in enumerate([*config.tools, *more]):
         place = config.place("tools", number, *((item.kind,) if isinstance(item, ToolSection) else ()))

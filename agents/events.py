@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from pager.types import Movement, Usage
 
 StopReason = Literal[
-    "answered", "done", "steps", "repeated", "usd", "minutes", "approval", "cancelled", "cut", "refused"
+    "answered", "done", "failed", "steps", "repeated", "usd", "minutes", "approval", "cancelled", "cut", "refused"
 ]
 
 
@@ -73,6 +73,15 @@ class Paged:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan of a task has changed: so many of its items are done, and `current` is the first that is not."""
+
+    done: int
+    total: int
+    current: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
     """A call waits for a person; it was not run."""
 
@@ -87,6 +96,7 @@ class Stopped:
 
     reason: StopReason
     text: str = ""
+    result: Any = None  # of a task that is done, as JSON
 
 
 def calls_at_provider(content: Sequence[Mapping[str, Any]]) -> Iterator[ToolStarted | ToolFinished]:
@@ -119,5 +129,6 @@ class HelperEvent:
 
 
 Event = (
-    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | ApprovalNeeded | HelperEvent | Stopped
-)
+    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded
+    | HelperEvent | Stopped
+)  # fmt: skip

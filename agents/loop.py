@@ -38,7 +38,7 @@ from agents.models.model import (
     PromptTooLongError,
     UnreadableReplyError,
 )
-from agents.tools.functions import Output, Tool, ToolCallError, describe_error
+from agents.tools.functions import ErrorText, Output, Tool, ToolCallError, describe_error
 from agents.tools.helper_calls import DENIED, AgentTool, Approve, HelperCalls
 from pager.errors import NeedsApprovalError, RejectedError, StorageError
 from pager.memory import INTERRUPTED, Memory
@@ -121,10 +121,11 @@ class Loop:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
     def run(
-        self, on_reply: Callable[[], object] = lambda: None, is_done: Callable[[], bool] = lambda: False
+        self, on_reply: Callable[[], object] = lambda: None, before_request: Callable[[], bool] = lambda: True
     ) -> Generator[Event]:
         """Answer the open turn. `on_reply` is called in the transaction that commits a reply, or the result of a
-        helper: whatever was paid for. A turn that `is_done` ends without another request."""
+        helper: whatever was paid for. `before_request` is called behind the results of each: where it returns False,
+        the turn ends without another request."""
         stop_reason = ""
         while self._memory.turn_is_open:
             if calls := self._memory.open_calls:
@@ -137,7 +138,7 @@ class Loop:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                     break
             left_open = bool(self._memory.open_calls)  # stopped between two of them, or in a helper
-            if not left_open and is_done() and self._memory.end_turn():
+            if not (left_open or before_request()) and self._memory.end_turn():
                 break
             if stopped := self._reason_to_stop():
                 if stopped.reason in LAST_WORD_AT and not left_open:
@@ -246,13 +247,14 @@ class Loop:
             if memory_tool:
                 with self._memory.transaction(approved=approved):  # its effect and its result
                     output = tool.run(call.input)
-                    self._memory.append_result(call.id, output, memory_tool=True)
+                    is_error = isinstance(output, ErrorText)
+                    self._memory.append_result(call.id, output, is_error=is_error, memory_tool=True)
             else:
                 self._memory.begin_call(call.id)
                 output, sources = tool.run_limited(call.input)
                 self._memory.append_result(call.id, output, source=sources)
             self._failures.clear()
-            return output, False
+            return output, isinstance(output, ErrorText)
         except NeedsApprovalError as error:
             return error.why
         except (RejectedError, ToolCallError) as error:

@@ -9,6 +9,7 @@ from pager.clock import Clock
 from pager.types import Usage
 
 TOKENS_PER_PRICE = 1_000_000
+TURN_STEPS = 200  # after which a turn stops if nothing else is configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,15 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The limits at which a run stops. None is no limit."""
+    """The limits at which a run stops. None is no limit; a turn stops after `TURN_STEPS` all the same."""
 
     max_steps: int | None = None
     max_usd: float | None = None
     max_minutes: float | None = None
+
+    def __str__(self) -> str:
+        named = {"max_steps": self.max_steps, "max_usd": self.max_usd, "max_minutes": self.max_minutes}
+        return ", ".join(f"{name} {value:g}" for name, value in named.items() if value is not None)
 
 
 class Meter:
@@ -47,7 +52,8 @@ class Meter:
         self, clock: Clock, limits: RunLimits, prices: Prices | None, *, within: "Meter | None" = None
     ) -> None:
         self._clock = clock
-        self._limits = limits
+        self.limits = limits
+        self._max_steps: int | None = limits.max_steps
         self._prices = prices
         self._within = within
         self.running: dict[str, Meter] = {}  # the meters of helpers by the calls that they answer
@@ -57,8 +63,9 @@ class Meter:
         self._spent_seconds = 0.0
         self._since = clock.now()
 
-    def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0) -> None:
-        """Begin a run that has spent this much before."""
+    def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0, is_task: bool = False) -> None:
+        """Begin a turn or a task that has spent this much before. No default stops a task of days."""
+        self._max_steps = self.limits.max_steps or (None if is_task else TURN_STEPS)
         self.steps, self.usd, self._spent_seconds = steps, usd, seconds
         self._since = self._clock.now()
         self.running.clear()
@@ -105,11 +112,9 @@ class Meter:
 
     def over(self) -> Stopped | None:
         """Return why the run has to stop before its next request, or None if no limit is reached."""
-        limits, (steps, usd) = self._limits, self._spent
-        if limits.max_steps is not None and steps >= limits.max_steps:
-            return Stopped(
-                "steps", f"max_steps {limits.max_steps} is reached; say how to go on, or raise it and resume."
-            )
+        limits, most, (steps, usd) = self.limits, self._max_steps, self._spent
+        if most is not None and steps >= most:
+            return Stopped("steps", f"max_steps {most} is reached; say how to go on, or raise it and resume.")
         if limits.max_usd is not None and usd >= limits.max_usd:
             spent = f"${usd:.4g} of max_usd ${limits.max_usd:g} is spent after {steps} steps"
             return Stopped("usd", f"{spent}; raise it and resume.")

@@ -12,6 +12,7 @@ Start with `Memory` (one writer), `MemoryReader` (any number of readers) and `Ho
 their signatures name is exported here. The rooms below them are described in ARCHITECTURE.md.
 """
 
+from pager.checklist import Checklist
 from pager.clock import Clock, Moment, SystemClock
 from pager.conversation.conversation import Content
 from pager.errors import (
@@ -55,6 +56,8 @@ from pager.types import (
     Problem,
     Request,
     Residency,
+    Skill,
+    SkillSpec,
     SourceForgotten,
     UntrustedWrites,
     Usage,
@@ -65,13 +68,13 @@ from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop
 
 __all__ = [
-    "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "ChromaEmbedder", "ChromaServer", "Clock",
-    "CommandOutcome", "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder", "EmbedderChoice",
-    "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize",
-    "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits",
-    "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
-    "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "RejectedError", "Request",
-    "Residency", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize", "SummaryRequest", "SystemClock",
-    "UntrustedWrites", "Usage", "WindowTooSmallError", "count_tokens", "one_line", "pending_commands",
-    "send_command",
+    "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "Checklist", "ChromaEmbedder", "ChromaServer",
+    "Clock", "CommandOutcome", "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder",
+    "EmbedderChoice", "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts",
+    "FactSize", "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json",
+    "Limits", "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError",
+    "NotFoundError", "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "RejectedError",
+    "Request", "Residency", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
+    "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "count_tokens", "one_line",
+    "pending_commands", "send_command",
 ]  # fmt: skip

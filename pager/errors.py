@@ -32,6 +32,10 @@ class NeedsApprovalError(RejectedError):
         self.why = why
 
 
+class BlockFullError(RejectedError):
+    """A core block, or core as a whole, would hold more than its limit."""
+
+
 class OpenCallsError(RejectedError):
     """Tool calls wait for their results, so nothing else may follow yet."""
 

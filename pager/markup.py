@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pager.clock import format_minute
-from pager.types import Block, Json
+from pager.types import Block, Json, Skill
 
 OWN_ELEMENTS = ("core", "block", "core_update", "recalled", "notice", "digest", "pinned", "request", "spilled")
 _NAMES_READ = frozenset(name.replace("i", "l") for name in OWN_ELEMENTS)  # as `_read_as` reads them
@@ -97,6 +97,12 @@ HOW_IT_WORKS = {
     "pager": HOW_MEMORY_WORKS, "anthropic": HOW_MEMORY_FILES_WORK, "few": HOW_FEW_TOOLS_WORK,
     "none": HOW_MEMORY_IS_SHOWN,
 }  # fmt: skip
+
+SKILLS = """\
+# Skills
+Each is a page of instructions for one kind of work. Before you begin such work, read its page with {}, and do
+what it says."""
+READ_SKILL = {"pager": "page_in"}  # with any other tools for the memory: read_skill
 
 NO_TEXT = "(no text)"
 REFUSED_MEDIA = "({what} {page_id} is not shown: the provider of the model refused it.)"
@@ -217,6 +223,12 @@ def core_update(block: Block) -> str:
     if block.retired:
         return f'<core_update name="{attribute(block.name)}">This block was removed.</core_update>'
     return core_block(block, "core_update")
+
+
+def skills(known: Sequence[Skill], kind: str) -> str:
+    """Return what a prompt says of skills, a line each; nothing if there are none. `kind` is of the memory's tools."""
+    lines = [disarm(one_line(f"{skill.id} {skill.name}: {skill.description.strip()}")) for skill in known]
+    return "\n".join([SKILLS.format(READ_SKILL.get(kind, "read_skill")), *lines]) if lines else ""
 
 
 def pinned(page_id: str, text: str) -> str:

@@ -19,7 +19,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
-from pager import blocks, tokens
+from pager import blocks
 from pager.arguments import optional_text, require_path, require_text
 from pager.call_lock import CallLock, explain, locked
 from pager.clock import Clock, Moment, SystemClock, moment_of
@@ -42,6 +42,7 @@ from pager.store.rows import Step
 from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, is_embedder, joint
 from pager.tiers.prefetch import PageChooser, Prefetch, Recalled, sources_of, texts_of
+from pager.tiers.skills import store_skills
 from pager.tokens.counter import Counter, Window
 from pager.types import (
     Block,
@@ -55,6 +56,7 @@ from pager.types import (
     PageText,
     Problem,
     Request,
+    SkillSpec,
     SourceForgotten,
     Usage,
     read_page_id,
@@ -112,6 +114,7 @@ class Memory:
         tools: Sequence[Json] = (),
         memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
         core: Mapping[str, BlockSpec] | None = None,
+        skills: Sequence[SkillSpec] | None = None,
         model: str = "",
         thinking: str = "",
         cache_ttl: str | None = None,
@@ -122,16 +125,17 @@ class Memory:
         summarize: Summarize | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Open the memory in `directory` for writing; create it if it is missing. Without `core` its blocks stay.
+        """Open the memory in `directory` for writing; create it if it is missing.
 
-        The vector index is in the directory, or with `index` on a Chroma server. `memory_tools` says which tools for
-        this memory are among `tools`: the prompt speaks of no other, and with "none" it asks for nothing to be saved.
-        `count_tokens` is the provider's count of a request, `summarize` may write the digest at an eviction. Raises
-        InUseError if another process has it open.
+        Without `core` its blocks stay, and without `skills` those of the last time: the prompt names them, and the text
+        of each is a page. The vector index is in the directory, or with `index` on a Chroma server. `memory_tools` says
+        which tools for this memory are among `tools`: the prompt speaks of no other, and with "none" it asks for
+        nothing to be saved. `count_tokens` is the provider's count of a request, `summarize` may write the digest at an
+        eviction. Raises InUseError if another process has it open.
         """
         _check_options(
             texts={"instructions": instructions, "model": model, "thinking": thinking}, tools=tools, core=core,
-            cache_ttl=cache_ttl, embedder=embedder, memory_tools=memory_tools,
+            cache_ttl=cache_ttl, embedder=embedder, memory_tools=memory_tools, skills=skills,
         )  # fmt: skip
         _check_kind("limits", limits, Limits, "Limits")
         _check_kind("prefetch", prefetch, Prefetch, "a Prefetch")
@@ -143,11 +147,15 @@ class Memory:
         files = AgentFiles(require_path(directory, "the directory"))
         lock, store = _open_store(files, clock)
         try:
-            setup = Setup(instructions, blocks.clean(list(tools)), model, thinking, cache_ttl, memory_tools)
-            counter = Counter(store.prompt.tokenizer(model))
-            fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
-            window = Window((limits or Limits.for_window()).fitted(fixed), counter)
-            tiers = Tiers.open(store, clock, window, embedder, directory=files.index, server=index)
+            with store.transaction():
+                changed = store_skills(store, skills) if skills is not None else []
+                about = (model, thinking, cache_ttl, memory_tools)
+                setup = Setup(instructions, blocks.clean(list(tools)), *about, store.skills.active())
+                counter = Counter(store.prompt.tokenizer(model))
+                fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
+                window = Window((limits or Limits.for_window()).fitted(fixed), counter)
+                tiers = Tiers.open(store, clock, window, embedder, directory=files.index, server=index)
+                tiers.pages.renew_pins(changed)
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
@@ -218,6 +226,24 @@ class Memory:
             for page in set(before).difference(each.hit.page_id for each in recalled):
                 self._store.prompt.end_residency(page, "recalled", step.id, "what has left the window helps more")
             self._enter_recalled(fresh, step.id)
+
+    @locked
+    def recall(self, text: str) -> list[str] | None:
+        """Put what the memory has for a text behind the newest step, as behind a message. Return the ids of the pages.
+
+        Returns None if nothing can be put there now: the model has seen that step, or a call of it is open.
+        """
+        require_text(text, "the text")
+        if not self._prompt.takes_aside:
+            return None
+        if self._chooser is None:
+            return []
+        recalled = self._choose(text)
+        if recalled:
+            with self._store.transaction():
+                step = self._prompt.append_recalled(texts_of(recalled), sources_of(recalled))
+                self._enter_recalled(recalled, step.id)
+        return [each.hit.page_id for each in recalled]
 
     @locked
     def request(self, *, may_call: bool = True) -> Request:
@@ -478,10 +504,7 @@ class Memory:
         with self._store.transaction():
             origin = replace(origin, via=union(origin.via, self._tiers.core.block(block).via))
             self._tiers.core.replace(block, text, "", actor, origin)
-            fact = self._tiers.archive.archive(text, key=key, tags=tags, valid_from=None, actor=actor, source=origin)
-            reason, size = f"{purge.MOVED_FROM}{block}", tokens.total(text)
-            self._store.ledger.write("page_out", fact.id, reason=reason, actor=actor, tokens=size)
-        return fact
+            return self._tiers.core.move_to_archive(block, text, key, tags, actor, origin)
 
     # vectors
 
@@ -752,13 +775,16 @@ def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:
 
 
 def _check_options(
-    *, texts: Mapping[str, Any], tools: Any, core: Any, cache_ttl: Any, embedder: Any, memory_tools: Any
+    *, texts: Mapping[str, Any], tools: Any, core: Any, cache_ttl: Any, embedder: Any, memory_tools: Any, skills: Any
 ) -> None:
     for name, text in texts.items():
         require_text(text, name)
     check_tools(tools)
     if core is not None and not isinstance(core, Mapping):
         raise RejectedError(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
+    specs = cast("Sequence[Any]", skills or ())
+    if not isinstance(specs, list | tuple) or not all(isinstance(spec, SkillSpec) for spec in specs):
+        raise RejectedError(f"skills is {skills!r:.100}; give a list of SkillSpec.")
     if cache_ttl not in (None, "5m", "1h"):
         raise RejectedError(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
     if memory_tools not in HOW_IT_WORKS:

@@ -1,11 +1,13 @@
 """The public types: what the memory hands out. Plain, frozen where they can be, and picklable.
 
-Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part.
+Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part, `k3` a skill.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from operator import add
@@ -17,12 +19,15 @@ from pager.safety.sources import Source
 Json = dict[str, Any]
 UntrustedWrites = Literal["label", "ask", "refuse"]  # what a block does with text that has untrusted sources
 FOREVER = 1 << 60
+MAX_DESCRIPTION, MAX_SKILL = 1024, 100_000  # characters of a skill
+_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+PAGE_KINDS = ("f", "s", "x", "k")
 
 
 class PageId(NamedTuple):
     """A page id, taken apart."""
 
-    kind: Literal["f", "s", "x"]
+    kind: Literal["f", "s", "x", "k"]
     number: int
 
     def __str__(self) -> str:
@@ -33,8 +38,9 @@ def read_page_id(text: str) -> PageId:
     """Parse a page id. Raises NotFoundError that lists the forms of page ids."""
     text = text if isinstance(text, str) else repr(text)  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
     kind, digits = text.strip()[:1], text.strip()[1:]
-    if kind not in ("f", "s", "x") or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise NotFoundError(f"{text!r} is not a page id: a letter (f fact, s step, x spilled part) and a number.")
+    if kind not in PAGE_KINDS or not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        kinds = "f fact, s step, x spilled part, k skill"
+        raise NotFoundError(f"{text!r} is not a page id: a letter ({kinds}) and a number.")
     return PageId(kind, int(digits))
 
 
@@ -166,6 +172,42 @@ class BlockSpec:
     read_only: bool = False
     file: str | None = None
     untrusted_writes: UntrustedWrites = "label"
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSpec:
+    """The configuration of a skill: instructions for one kind of work, which are read when they are needed."""
+
+    name: str
+    description: str  # one line in every prompt: what it is for, and when
+    text: str
+
+    @property
+    def fault(self) -> tuple[Literal["name", "description", "text"], str] | None:
+        """Return which part of it cannot be used, and why; None if all can."""
+        with suppress(NotFoundError):
+            read_page_id(self.name)
+            return "name", f"{self.name!r} reads like the id of a page, so it cannot name a skill. Take another name."
+        if not _SKILL_NAME.fullmatch(self.name):
+            return "name", f"{self.name!r:.80} is no name for a skill: letters, digits, _ and -, at most 64."
+        if not self.description.strip():
+            return "description", "a skill needs a description: what it is for, and when. The agent chooses by it."
+        if len(self.description) > MAX_DESCRIPTION:
+            size = f"{len(self.description):,} characters, and at most {MAX_DESCRIPTION:,} are allowed"
+            return "description", f"the description has {size}: it is in every prompt. Shorten it."
+        if len(self.text) > MAX_SKILL:
+            size = f"{len(self.text):,} characters, and at most {MAX_SKILL:,} are allowed"
+            return "text", f"the skill has {size}. Move parts of it to files beside it."
+        return None if self.text.strip() else ("text", "the skill says nothing. Write what the agent has to do.")
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill of an agent, without its text, which is the page `id`. A name keeps its id."""
+
+    id: str
+    name: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True)

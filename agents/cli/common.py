@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
-STOPPED = {"answered": DONE, "done": DONE, "steps": LIMIT, "repeated": LIMIT, "usd": LIMIT, "minutes": LIMIT,
-           "approval": LIMIT, "cancelled": INTERRUPTED, "cut": FAILED, "refused": FAILED}  # fmt: skip
+STOPPED = {"answered": DONE, "done": DONE, "failed": FAILED, "steps": LIMIT, "repeated": LIMIT, "usd": LIMIT,
+           "minutes": LIMIT, "approval": LIMIT, "cancelled": INTERRUPTED, "cut": FAILED, "refused": FAILED}  # fmt: skip
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -18,6 +18,7 @@ from agents.cli.visible import visible
 from agents.explain.snapshot import Snapshot
 from agents.explain.trace import Trace, Verdict
 from agents.explain.trace_events import TraceEvent
+from pager import Checklist
 from pager.clock import format_minute
 from pager.inspect import ResidentStep, WindowUse
 from pager.types import Block, Fact, FactUse, Movement
@@ -97,22 +98,23 @@ class Drawing:
         limit = f" of {tier.limit_tokens:,}" if tier.limit_tokens else ""
         yield _title("Core", f"{tier.used_tokens:,}{limit} tokens", "core")
         if self._brief:
-            yield _rows(map(self._block, tier.blocks))
+            yield _rows(self._block(block, tier.plans.get(block.name)) for block in tier.blocks)
             return
         for block in tier.blocks:
-            yield _rows([self._block(block)])
+            yield _rows([self._block(block, tier.plans.get(block.name))])
             lines = block.value.split("\n") if block.value else ["(empty)"]
             for line in lines[:MOST_LINES]:
                 yield Text(f"      {visible(line)}", no_wrap=True, overflow="ellipsis")
             if len(lines) > MOST_LINES:
                 yield _quiet(f"\u2026 {len(lines) - MOST_LINES} more lines (--json has them)", INDENT + 2)
 
-    def _block(self, block: Block) -> list[Text]:
+    def _block(self, block: Block, plan: Checklist | None) -> list[Text]:
         cells = min(METER_CELLS, round(METER_CELLS * block.used_tokens / max(1, block.limit_tokens)))
         full, empty = ("#", ".") if self._plain else ("\u2588", "\u2500")
         style = palette.CORE if block.used_tokens < block.limit_tokens else palette.WARNING
         meter = Text.assemble((full * cells, style), (empty * (METER_CELLS - cells), palette.QUIET))
         about = [f"v{block.version}", f"{visible(block.actor)} {format_minute(block.at)}"]
+        about += [str(plan)] if plan else []
         about += ["read-only"] if block.read_only else []
         about += [f"via {', '.join(block.via)}"] if block.via else []
         about += [f"from {visible(block.file)}"] if block.file else []

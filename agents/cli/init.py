@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -73,6 +74,9 @@ def init_command(_: Shared, name: str, like: str | None, tools: bool) -> None:
         text += TOOLS_SECTION
         functions.write_text(TOOLS.format(file=file), encoding="utf-8")
     file.write_text(text, encoding="utf-8")
+    for folder in re.findall(r"(?m)^skills: \./(\w+)", text):
+        if not Path(folder).exists():
+            shutil.copytree(READY / folder, folder)
     say(f"wrote {file}{f' and {functions}' if tools else ''}, an agent like {kind!r}. Next:")
     for line in _next_commands(file, text, tools=tools):
         say(f"  {line}")

@@ -1,5 +1,6 @@
 """`selfpager run AGENT.yaml "task"`: a long task with a progress line, which can be resumed after any end."""
 
+import json
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from agents.agent import Agent
 from agents.cli.common import AS_HELP, FAILED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
 from agents.cli.visible import say
-from agents.events import Event, Replied, Stopped, ToolStarted
+from agents.events import Event, Planned, Replied, Stopped, ToolStarted
 from agents.loop import Patience
 from pager.errors import RejectedError
 from pager.types import Call
@@ -55,6 +56,8 @@ def run_command(
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
         begin(agent, printer, conversations)
+        held = str(agent.meter.limits)
+        printer.print_dimmed(f"limits: {held}" if held else "no limits: it works until it is done (YAML: limits)")
         waiting += [call.id for call in agent.memory.open_calls if call.awaits_approval][:1]
         if approval is not None and not waiting:
             raise RejectedError("no call waits for approval; resume without --approve and --deny.")
@@ -79,6 +82,9 @@ def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> 
         if isinstance(event, ToolStarted):
             doing = event.name
         yield event
+        if isinstance(event, Planned) and not printer.json_lines:
+            item = f", next: {event.current}" if event.current else ""
+            printer.print_dimmed(f"plan: {event.done} of {event.total} done{item}")
         if isinstance(event, Replied) and not printer.json_lines:
             fill = round(100 * event.window_tokens / max(1, event.usable_tokens))
             money = f" · ${agent.meter.usd:.4f}" if event.usd is not None else ""
@@ -92,6 +98,10 @@ def _report(stopped: Stopped, agent: Agent) -> None:
     task = tasks.current(agent.memory)
     if stopped.reason == "done" and task:
         say(f"done after {task.steps} steps: {task.summary}")
+        if task.result is not None:
+            say(json.dumps(task.result, ensure_ascii=False, indent=2))
+    elif stopped.reason == "failed" and task:
+        say(f"failed after {task.steps} steps, its result does not fit what is asked for: {task.summary}", err=True)
     elif stopped.reason == "approval":
         say(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
     else:

@@ -95,8 +95,8 @@ def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> 
 def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> None:
     """Show if the agent NAME sees TEXT, and if not, why.
 
-    TEXT is a piece of what was said or stored, in any case, or the id of a page: s45, f12, x3. The agent may be
-    running. The answer comes first, for now or for --at STEP. Then comes the life of the text, oldest event first.
+    TEXT is a piece of what was said or stored, in any case, or the id of a page: s45, f12, x3, k1. The agent may
+    be running. The answer comes first, for now or for --at STEP. Then comes the life of the text, oldest event first.
     """
     from agents.explain.trace import trace
 

@@ -18,7 +18,7 @@ from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, field_
 from agents.config import sections, tool_sections
 from agents.config.error_messages import explain, rule_error
 from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
-from agents.config.field_types import Name, Version
+from agents.config.field_types import Name, Text, Version
 from agents.config.sections import PricesConfig, Section, WindowConfig
 from agents.config.yaml_file import Document, Written, read
 from pager import ChromaEmbedder, EmbedderConfigError, Limits, RejectedError
@@ -53,6 +53,12 @@ class AgentConfig(Section):
     memory: sections.MemoryConfig = sections.MemoryConfig()
     tools: Annotated[tuple[tool_sections.Tool, ...], Field(strict=False)] = ()
     """The agent's other tools."""
+    skills: Text | None = None
+    """A directory of skills, relative to this file: folders with a SKILL.md, which begins with its name and description
+    between two lines '---'. The agent reads a skill when it needs it."""
+    output: Text | None = None
+    """What the result of a task has to fit: a file with a JSON schema, relative to this file, or a pydantic class as
+    'package.module:Class'."""
     limits: sections.LimitsConfig = sections.LimitsConfig()
     prices: PricesConfig | None = Field(default=None, validate_default=True)
     """Dollars per million tokens, to count what is spent."""

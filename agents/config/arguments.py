@@ -28,12 +28,14 @@ _WANTED: dict[str, tuple[Any, str]] = {
     "window": (int | Limits | None, "a number of tokens, or Limits"),
     "memory_tools": (str, "'pager', 'few', 'anthropic' or 'none'"),
     "prefetch": (Prefetch | None, "a Prefetch, such as Prefetch(k=4), or Prefetch(k=0) for none"),
+    "skills": (str | Path | None, "the path of a directory"),
     "limits": (RunLimits | None, "RunLimits, such as RunLimits(max_steps=50)"),
     "prices": (Prices | None, "Prices"),
 }
 # The arguments that give parts of the configuration, by their places in it.
 _PLACES: dict[KeyPath, str] = {
     **{(name,): name for name in ("name", "model", "instructions", "core", "window", "tools", "limits", "prices")},
+    ("skills",): "skills",
     ("model", "max_output_tokens"): "window", ("core", "limit_tokens"): "window", ("memory",): "memory_tools",
     ("archival", "embedder"): "embedder", ("archival", "prefetch"): "prefetch",
 }  # fmt: skip
@@ -83,6 +85,7 @@ def from_arguments(
             },
         },
         "window": sizes,
+        "skills": None if others["skills"] is None else str(others["skills"]),
         "memory": {"tools": memory_tools},
         "archival": {"embedder": "default" if embedder == "default" else "none", "prefetch": recalled},
     }

@@ -275,7 +275,7 @@ class LimitsConfig(Section):
     """The limits at which a turn or a run stops. It says so, and can be resumed."""
 
     max_steps: PositiveInt | None = None
-    """Replies of the model. Default: no limit."""
+    """Replies of the model. Default: 200 for a turn of a conversation, no limit for a task."""
     max_usd: PositiveNumber | None = None
     """Dollars, counted with prices. Default: no limit."""
     max_minutes: PositiveNumber | None = None

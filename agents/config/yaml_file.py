@@ -48,6 +48,7 @@ _ADVICE = (
     ("but found another document", "a second document begins here (---). One file describes one agent."),
     ("that cannot start any token", "no value can begin with this character. Put the value in quotes."),
 )
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 KeyPath = tuple[str | int, ...]
 
 
@@ -106,6 +107,22 @@ def read_list(path: Path, named_at: ConfigPlace) -> Document:
     if problems:
         raise ConfigError(problems)
     return document
+
+
+def read_front_matter(path: Path) -> tuple[Document, str]:
+    """Return the mapping between the lines `---` at the beginning of a text file, and the text behind it. Variables
+    are not replaced. Raise ConfigError."""
+    text, problems = _text(path, None, "").replace("\r\n", "\n"), list[ConfigProblem]()
+    found = _FRONT_MATTER.match(text)
+    if not found:
+        way = "Begin the file with '---', 'name: ...', 'description: ...', and '---' again"
+        _fail(ConfigPlace(path, 1, 1), f"the file has no front matter. {way}.")
+    document = _Walk(path, {}, problems).document(None, "", text=f"\n{found[1]}")  # lines keep their numbers
+    if not isinstance(document.data, dict):
+        _fail(document.at().value, "front matter is a mapping: lines of 'key: value', the first one 'name: ...'.")
+    if problems:
+        raise ConfigError(problems)
+    return document, text[found.end() :]
 
 
 def _read_mapping(
@@ -215,10 +232,10 @@ class _Walk:
         self._problems = problems
         self._open = set[int]()
 
-    def document(self, named_at: ConfigPlace | None, key: str) -> Document:
+    def document(self, named_at: ConfigPlace | None, key: str, *, text: str | None = None) -> Document:
         try:
-            needs = "'name: ...'" if key else "one entry, such as '- say: hello'"
-            root = _compose(self._path, _text(self._path, named_at, key), needs)
+            needs = "one entry, such as '- say: hello'" if text is None and not key else "'name: ...'"
+            root = _compose(self._path, _text(self._path, named_at, key) if text is None else text, needs)
             return Document(self._value(root, ()), self._written)
         except RecursionError:
             _fail(ConfigPlace(self._path), "this is nested too deeply to be read.")

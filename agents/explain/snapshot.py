@@ -8,9 +8,11 @@
 Everything is read by an index, so it costs the same however old the agent is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from agents.explain import AnyMemory
+from pager import Checklist
 from pager.inspect import ResidentStep, WindowUse
 from pager.types import Block, Fact, FactUse, Movement, Residency, number_of
 
@@ -20,11 +22,12 @@ MOVEMENTS = 10
 
 @dataclass(frozen=True, slots=True)
 class CoreTier:
-    """The core blocks. Their versions are counted from 1."""
+    """The core blocks. Their versions are counted from 1. `plans` are those that are checklists, by their names."""
 
     blocks: tuple[Block, ...]
     used_tokens: int
     limit_tokens: int | None
+    plans: Mapping[str, Checklist]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +77,6 @@ def core_tier(reader: AnyMemory, at: str | None = None) -> CoreTier:
     """Return the core tier alone."""
     limits = reader.history.limits_at(at)
     blocks = tuple(replace(block, version=reader.history.core_version_number(block)) for block in reader.core(at))
-    return CoreTier(blocks, sum(block.used_tokens for block in blocks), limits.core_tokens if limits else None)
+    plans = {block.name: plan for block in blocks if (plan := Checklist.read(block.value))}
+    used = sum(block.used_tokens for block in blocks)
+    return CoreTier(blocks, used, limits.core_tokens if limits else None, plans)

@@ -77,6 +77,9 @@ class _Subject:
             if named.kind == "f":
                 fact = reader.fact(text)
                 return cls(normalize_text(fact.text), Places((), (fact,), (), more=False), str(named), fact.purged)
+            if named.kind == "k":
+                reader.page_text(text)
+                return cls("", Places((), (), (), more=False), str(named))
             if parts := tuple(reader.inspect.said_parts(str(named))):
                 purged = reader.inspect.step(parts[0].step).purged
                 return cls("", Places(parts, (), (), more=False), str(named), purged)
@@ -91,6 +94,8 @@ class _Subject:
 
     @property
     def pages(self) -> tuple[str, ...]:
+        if self.page and not self.places:
+            return (self.page,)  # a skill, which is read from a file: nobody said or stored it
         return (*self.steps, *(fact.id for fact in self.places.facts))
 
     def stands_in(self, piece: PromptPiece) -> bool:
@@ -112,7 +117,7 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
     with reader.read_snapshot():
         at = None if at is None else reader.inspect.reply_for(at)
         subject = _Subject.find(reader, text)
-        known = bool(subject.places)
+        known = bool(subject.places or subject.pages)
         missing = "" if known else _missing_page(reader, text)
         hits: list[Hit] = []
         if not (missing or known):
@@ -136,6 +141,9 @@ def _missing_page(reader: AnyMemory, text: str) -> str:
         parts = dict.fromkeys(row.page_id for row in reader.ledger(events=["spill"], limit=MOST_SHOWN) if row.page_id)
         existing = f"the last ones are {', '.join(parts)}" if parts else "none was spilled yet"
         return f"There is no part {quoted(text.strip())}; of those that were too large {existing}."
+    if kind == "k":
+        skills = ", ".join(f"{skill.id} ({skill.name})" for skill in reader.inspect.skills())
+        return f"There is no skill {quoted(text.strip())}: {f'there are {skills}' if skills else 'the agent has none'}."
     last = (reader.inspect.facts(limit=0) if kind == "f" else reader.inspect.steps(0, 0)).total
     existing = f"the last one is {kind}{last}" if last else "there are none yet"
     return f"There is no {'fact' if kind == 'f' else 'step'} {quoted(text.strip())}: {existing}."

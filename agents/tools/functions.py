@@ -58,6 +58,12 @@ class Sourced:
         return tuple(each for name in names for each in read_source(name).untrusted)
 
 
+class ErrorText(str):
+    """The answer of a memory tool that is an error result, although what it did stays."""
+
+    __slots__ = ()
+
+
 class ToolConfigError(PagerError):
     """A tool cannot be loaded: the text says which, why and what to do."""
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from agents.tools.functions import Json, Output, Tool, definitions_of
-from pager import Block, Clock, Hit, Memory, MemoryReader, RejectedError, count_tokens, one_line
+from pager import Block, Clock, Hit, Memory, MemoryReader, PageText, RejectedError, SkillSpec, count_tokens, one_line
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 from pager.safety.sources import label
 
@@ -77,13 +77,14 @@ class ReadingTools(Generic[MemoryT]):
         return self._bounded([self._line(hit) for hit in hits])
 
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0) -> Output:
-        """Read a fact, a step or a spilled part verbatim, by the id that the prompt or a search shows.
+        """Read a fact, a step, a spilled part or a skill verbatim, by the id that the prompt or a search shows.
 
         Args:
             pin: Keep it in the prompt across evictions until page_out.
             offset: Where to read on in a long page.
         """
         self._refuse_block(page_id)
+        self._refuse_skill_name(page_id)
         if isinstance(self._memory, Memory):
             page = self._memory.page_in(page_id, pin=pin, offset=offset, actor=self._actor)
         elif pin:
@@ -92,14 +93,20 @@ class ReadingTools(Generic[MemoryT]):
             page = self._memory.read_page(page_id, offset)
         if page.where and self._actor == ACTOR:  # only the agent sees what is in its prompt
             return f"{page.where}." + (" It is pinned now." if pin else "")
-        end = page.offset + len(page.text)
-        on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
-        text = f"{page.page_id}{label(page.via)}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
+        text = _read(page)
         return [{"type": "text", "text": text}, *page.media] if page.media else text
 
     def _refuse_block(self, page_id: str) -> None:
         if any(block.name == page_id for block in self._memory.core()):
-            raise RejectedError(f"{page_id} is a core block, which is always in view; use core_replace to change it.")
+            skills = [skill.id for skill in self._memory.inspect.skills() if skill.name == page_id]
+            also = f" The skill of that name is {skills[0]}." if skills else ""
+            why = f"{page_id} is a core block, which is always in view; use core_replace to change it."
+            raise RejectedError(why + also)
+
+    def _refuse_skill_name(self, page_id: str) -> None:
+        for skill in self._memory.inspect.skills():
+            if skill.name == page_id:
+                raise RejectedError(f"{page_id} is the name of a skill. Its page is {skill.id}.")
 
     def _line(self, hit: Hit) -> str:
         if hit.page_id.startswith("s"):
@@ -204,6 +211,45 @@ class FewTools(ReadingTools[Memory]):
         """Find what you remembered and what was said, also long ago, by words and meaning."""
         hits = self._memory.search(query, actor=self._actor)
         return self._bounded([self._line(hit) for hit in hits]) if hits else "Nothing fits. Try other words."
+
+
+class SkillTools:
+    """The tool that reads a skill, for agents whose tools read no page."""
+
+    NAMES: tuple[str, ...] = ("read_skill",)
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    @classmethod
+    def definitions(cls, skills: Sequence[SkillSpec]) -> list[Json]:
+        """Return the definition of the tool for these skills."""
+        [definition] = definitions_of(cls, cls.NAMES)
+        schema: Json = definition["input_schema"]
+        named = {**schema["properties"]["name"], "enum": [skill.name for skill in skills]}
+        return [{**definition, "input_schema": {**schema, "properties": {**schema["properties"], "name": named}}}]
+
+    def tools(self) -> list[Tool]:
+        """Return the tool."""
+        return [Tool.of(self.read_skill, memory=True, idempotent=True)]
+
+    def read_skill(self, name: str, offset: int = 0) -> str:
+        """Read the instructions of a skill before you do what it is for.
+
+        Args:
+            offset: Where to read on in a long one.
+        """
+        skills = self._memory.inspect.skills()
+        page = next((skill.id for skill in skills if skill.name == name), None)
+        if page is None:
+            raise RejectedError(f"there is no skill {name!r:.80}; there are {', '.join(each.name for each in skills)}.")
+        return _read(self._memory.page_in(page, offset=offset, actor=ACTOR))
+
+
+def _read(page: PageText) -> str:
+    end = page.offset + len(page.text)
+    on = f"; read on with offset {page.next_offset}" if page.next_offset is not None else ""
+    return f"{page.page_id}{label(page.via)}, characters {page.offset} to {end} of {page.length}{on}:\n{page.text}"
 
 
 def memory_file_tool(memory: Memory) -> Tool:

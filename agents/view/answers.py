@@ -108,7 +108,8 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
 
 def _core(reader: AnyMemory, query: Query) -> Json:
     blocks: list[Json] = []
-    for block in core_tier(reader, _at(reader, query)).blocks:
+    tier = core_tier(reader, _at(reader, query))
+    for block in tier.blocks:
         history = reader.history.core_versions(block.name)
         before = ["", *(version.block.value for version in history)]
         versions = [
@@ -116,7 +117,8 @@ def _core(reader: AnyMemory, query: Query) -> Json:
             | {name: getattr(version.block, name) for name in ("at", "actor", "used_tokens")}
             for version, old in list(zip(history, before, strict=False))[-ROWS:]
         ]
-        blocks.append({**to_json(block), "versions": versions[::-1]})
+        plan = tier.plans.get(block.name)
+        blocks.append({**to_json(block), "plan": str(plan) if plan else "", "versions": versions[::-1]})
     return {"blocks": blocks}
 
 

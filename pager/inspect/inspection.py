@@ -35,6 +35,7 @@ from pager.types import (
     FactCounts,
     FactUse,
     Movement,
+    Skill,
     SourceForgotten,
     Usage,
     number_of,
@@ -180,6 +181,10 @@ class Inspection:
     def events(self) -> dict[str, int]:
         """Return the number of rows in the ledger for each event."""
         return self._store.lists.events()
+
+    def skills(self) -> list[Skill]:
+        """Return the skills that the agent has, oldest first."""
+        return self._store.skills.active()
 
     def pins(self) -> list[Pin]:
         """Return all pins, also those that the prompt has not shown yet."""

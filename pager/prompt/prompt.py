@@ -108,6 +108,19 @@ class Prompt:
         state.steps.append(step)
         return step
 
+    @property
+    def takes_aside(self) -> bool:
+        """Return True if something may be put behind the newest step: the model has not seen it, and it is whole."""
+        state = self.state
+        return state.last_is_unsent and state.accepts_message
+
+    def append_recalled(self, lines: Sequence[str], sources: Collection[str]) -> Step:
+        """Append recalled lines behind the newest step, in a transaction of the caller."""
+        step = self.state.steps[-1]
+        self._conversation.append_aside(step, "recalled", markup.recalled(lines), self.state.epoch_id)
+        self._add_sources(step, sources)
+        return step
+
     def refuse_if_open(self) -> None:
         """Raise OpenCallsError if a user message may not come now: between a call and its result, or after a pause."""
         state = self.state

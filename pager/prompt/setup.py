@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pager import blocks, markup, tokens
 from pager.limits import Limits
-from pager.types import ZERO, Counts, Json
+from pager.types import ZERO, Counts, Json, Skill
 
 TOOLS_OVERHEAD = Counts(code=200)
 MEMORY_TOOL = Counts(words=600, code=600)  # what the provider tells a model about its memory tool
@@ -20,7 +20,7 @@ class Setup:
 
     def __init__(
         self, instructions: str, tools: Sequence[Json], model: str, thinking: str, cache_ttl: str | None,
-        memory_tools: str = "pager",
+        memory_tools: str = "pager", skills: Sequence[Skill] = (),
     ) -> None:  # fmt: skip
         self.model = model
         self.thinking = thinking
@@ -30,7 +30,7 @@ class Setup:
         kind = "anthropic" if any(map(blocks.is_memory_tool, self.tools)) else memory_tools
         words = markup.HOW_IT_WORKS[kind]
         self.save_with = markup.SAVE_WITH.get(kind)  # None: the model cannot save anything, so no notice is given
-        self.system_text = f"{head}\n\n{words}" if head else words
+        self.system_text = "\n\n".join(filter(None, (head, words, markup.skills(skills, kind))))
         self.system_counts = tokens.count(self.system_text)
         of_provider = [MEMORY_TOOL for tool in self.tools if blocks.is_memory_tool(tool)]
         definitions = tokens.count(blocks.dump(self.tools or [NO_TOOL]))

@@ -2,8 +2,8 @@
 
 `Store` is the open database, with one table module per group of tables: `conversation` (steps, parts, calls), `said`
 (searching what was said), `archive` (facts), `core` (blocks), `prompt` (epochs, requests, residency, pins), `ledger`,
-`settings`, `maintenance` (audits, purging, copies), `lists` (long lists for views). `schema` explains every column,
-`rows` are the rows handed up, `files` the paths. Every room of `pager` above this one may call it.
+`skills`, `settings`, `maintenance` (audits, purging, copies), `lists` (long lists for views). `schema` explains every
+column, `rows` are the rows handed up, `files` the paths. Every room of `pager` above this one may call it.
 """
 
 from pathlib import Path
@@ -21,6 +21,7 @@ from pager.store.maintenance import MaintenanceTable
 from pager.store.prompt import PromptTable
 from pager.store.said import SaidTable
 from pager.store.settings import SettingsTable
+from pager.store.skills import SkillsTable
 
 __all__ = ["Store"]
 
@@ -39,5 +40,6 @@ class Store(Database):
         self.prompt = PromptTable(self)
         self.ledger = LedgerTable(self, clock)
         self.settings = SettingsTable(self)
+        self.skills = SkillsTable(self)
         self.maintenance = MaintenanceTable(self)
         self.lists = ListsTable(self, clock.zone, self.archive, self.core, self.ledger)

@@ -30,6 +30,7 @@ TEXT_COLUMNS = {
     "ledger": ("id", "reason", "detail"),
     "commands": ("id", "outcome", ""),
     "residency": ("rowid", "reason", ""),
+    "skills": ("id", "description text", ""),
     "meta": ("key", "value", ""),
 }
 

@@ -286,6 +286,17 @@ CREATE TABLE fact_token_vectors (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS)
+# Instructions that the agent reads when it needs them. k3 is the row 3.
+SKILLS = """
+CREATE TABLE skills (
+  id INTEGER PRIMARY KEY,              -- a name keeps it, also when the skill comes back after it was removed
+  name TEXT NOT NULL UNIQUE,           -- how its file calls it
+  description TEXT NOT NULL,           -- what it is for: a line in every prompt
+  text TEXT NOT NULL,                  -- the page, as it was when the agent was last opened
+  active INTEGER NOT NULL              -- 1: the agent has it; 0: it had it once
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS)
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

@@ -2,10 +2,10 @@
 
 Promises that a move is one transaction and is in the ledger.
 
-`core` holds the blocks that are always in the prompt, `recall` the steps, `archive` the facts; `pages` reads any of
-them by id and pins it, `prefetch` puts facts and steps behind a message unasked, `joint` asks both, `trust`
-takes back what came from a source. `Tiers` joins them for one agent. The facades and the rooms `prompt`, `inspect` and
-`upkeep` may call this room.
+`core` holds the blocks that are always in the prompt, `recall` the steps, `archive` the facts, `skills` the
+instructions that are pages; `pages` reads any of them by id and pins it, `prefetch` puts facts and steps into the
+prompt unasked, `joint` asks both, `trust` takes back what came from a source. `Tiers` joins them for one agent. The
+facades and the rooms `prompt`, `inspect` and `upkeep` may call this room.
 """
 
 from dataclasses import dataclass
@@ -53,8 +53,8 @@ class Tiers:
         index = Directory(store, directory) if server is None else Server(store, directory, server)
         facts = _fact_vectors(store, clock, embedder, index)
         said = SaidVectors(store, facts.embedding) if facts else None
-        core = Core(store, clock, window.limits.core_tokens)
         archive = Archive(store, clock, pages, facts)
+        core = Core(store, clock, window.limits.core_tokens, archive)
         trust = Trust(store, clock, archive, core, pages)
         return cls(core, archive, Recall(store, clock, said, archive), pages, trust, index)
 

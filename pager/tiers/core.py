@@ -1,5 +1,6 @@
 """The core tier: named blocks that are always in the prompt, each with a limit, and one limit over all of them.
 
+A block that is full makes room by itself where it is a checklist: its finished items become facts.
 Every change is a new version. A change that the agent did not make itself is `unseen` until the prompt has shown it.
 """
 
@@ -9,25 +10,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from pager import markup, tokens
+from pager import checklist, markup, tokens
 from pager.arguments import optional_text, require_int, require_path, require_text
 from pager.blocks import clean
 from pager.clock import Clock
-from pager.errors import NeedsApprovalError, NotFoundError, RejectedError
+from pager.errors import BlockFullError, NeedsApprovalError, NotFoundError, RejectedError
 from pager.safety import foreign_files
 from pager.safety.sources import Source, union
 from pager.store import Store
-from pager.types import Block, BlockSpec, UntrustedWrites
+from pager.tiers.archive import Archive
+from pager.types import Block, BlockSpec, Fact, UntrustedWrites
 
 UNTRUSTED_WRITES: tuple[UntrustedWrites, ...] = get_args(UntrustedWrites)
+MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Core:
     """Reads and edits the core blocks of one agent."""
 
-    def __init__(self, store: Store, clock: Clock, limit_tokens: int) -> None:
+    def __init__(self, store: Store, clock: Clock, limit_tokens: int, archive: Archive) -> None:
         self._store = store
+        self._archive = archive
         self._clock = clock
         self._limit_tokens = limit_tokens
         self.approved = False  # True while a person's approval holds for what blocks ask about
@@ -81,7 +85,29 @@ class Core:
             self._guard(block, source.untrusted)
         # Nothing is left to be labelled, but who emptied it may be taken back.
         via, emptied_by = (union(kept, source.untrusted), ()) if value.strip() else ((), source.untrusted)
-        return self._write(replace(block, value=value, via=via, emptied_by=emptied_by), actor, reason)
+        edited = replace(block, value=value, via=via, emptied_by=emptied_by)
+        try:
+            return self._write(edited, actor, reason)
+        except BlockFullError:
+            value, finished = checklist.without_finished(value)
+            if not finished:
+                raise
+        with self._store.transaction():
+            # The agent is told: this is not what it wrote.
+            written = self._write(replace(edited, value=value), actor, reason, unseen=True)
+            origin = replace(source, via=union(source.via, kept))
+            for item in finished:
+                self.move_to_archive(block.name, item, None, (block.name,), actor, origin)
+        return written
+
+    def move_to_archive(
+        self, block: str, text: str, key: str | None, tags: Sequence[str], actor: str, source: Source
+    ) -> Fact:
+        """Store a text that was taken out of a block as a fact, in a transaction of the caller."""
+        fact = self._archive.archive(text, key=key, tags=tags, valid_from=None, actor=actor, source=source)
+        reason, size = f"{MOVED_FROM}{block}", tokens.total(text)
+        self._store.ledger.write("page_out", fact.id, reason=reason, actor=actor, tokens=size)
+        return fact
 
     def _guard(self, block: Block, untrusted: Sequence[str]) -> None:
         """Raise unless a block takes text that was written after something untrusted was read."""
@@ -103,7 +129,7 @@ class Core:
         self._store.core.append(block, newest[1] if newest else 0, unseen=True)
         self._store.ledger.write("core", reason=reason, actor=actor, tokens=used, block=block.name, via=list(via))
 
-    def _write(self, block: Block, actor: str, reason: str) -> Block:
+    def _write(self, block: Block, actor: str, reason: str, *, unseen: bool = False) -> Block:
         used = tokens.total(block.value)
         block = replace(block, used_tokens=used, actor=actor, at=self._clock.now())
         newest = self._store.core.block(block.name)
@@ -115,7 +141,7 @@ class Core:
             self._check_limits(block)
         place = newest[1] if newest and not newest[0].retired else self._store.core.last_place() + 1
         with self._store.transaction():
-            self._store.core.append(block, place, unseen=actor != "agent")
+            self._store.core.append(block, place, unseen=unseen or actor != "agent")
             via = list(block.via)
             self._store.ledger.write("core", reason=reason, actor=actor, tokens=used, block=block.name, via=via)
         return self.block(block.name)
@@ -127,12 +153,12 @@ class Core:
         if block.used_tokens > block.limit_tokens:
             way = _way_out(block, "it", "its limit")
             used = f"{block.used_tokens} of {block.limit_tokens} tokens"
-            raise RejectedError(f"the block {block.name!r} would hold {used}. {way}")
+            raise BlockFullError(f"the block {block.name!r} would hold {used}. {way}")
         total = sum(other.used_tokens for other in self._store.core.blocks() if other.name != block.name)
         total += block.used_tokens
         if total > self._limit_tokens:
             way = _way_out(block, "a block", "the limit of core")
-            raise RejectedError(f"core would hold {total} of {self._limit_tokens} tokens. {way}")
+            raise BlockFullError(f"core would hold {total} of {self._limit_tokens} tokens. {way}")
 
     def configure(self, specs: Mapping[str, BlockSpec]) -> None:
         """Make the blocks what a configuration says. Writable ones keep their texts, those from files are read.

@@ -1,11 +1,11 @@
-"""Pages: what can be moved by its id. A fact `f12`, a step `s45`, a spilled part `x3`.
+"""Pages: what can be moved by its id. A fact `f12`, a step `s45`, a spilled part `x3`, a skill `k3`.
 
 `page_in` reads a page verbatim, in pieces no larger than a part may be. A pin keeps a piece in the prompt across
 evictions; all pins share a fifth of the window.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -48,12 +48,22 @@ class Pages:
             return fact.text
         if kind == "s":
             return self._step_text(page_id, number)
+        if kind == "k":
+            return self._skill_text(page_id, number)
         row = self._store.conversation.original(number)
         if row is None or row["kind"] != "said":
             raise NotFoundError(f"there is no page {page_id!r}; search_recall finds steps by their words.")
         if row["purged"] or self._store.ledger.movements(page=str(page_id), events=["purge"]):
             raise NotFoundError(f"the page {page_id} was purged; its text is gone for good.")
         return blocks.text_of(json.loads(row["block"]))
+
+    def _skill_text(self, page_id: str, number: int) -> str:
+        text = self._store.skills.text(number)
+        if text is None:
+            skills = ", ".join(f"{skill.id} ({skill.name})" for skill in self._store.skills.active())
+            which = f"there are {skills}." if skills else "there is none."
+            raise NotFoundError(f"there is no skill {page_id!r}; {which}")
+        return text
 
     def _step_text(self, page_id: str, number: int) -> str:
         row = self._store.conversation.step(number)
@@ -82,6 +92,8 @@ class Pages:
         if kind == "f":
             fact = self._store.archive.fact(number)
             return fact.via if fact else ()
+        if kind == "k":
+            return ()  # a person wrote it
         table = self._store.conversation
         return tuple(sorted(table.sources_of(table.step_of(page_id))))
 
@@ -192,7 +204,7 @@ class Pages:
             self._store.ledger.write("unpin", page_id, reason=reason, actor=actor, tokens=sizes[page_id])
 
     def move_pin(self, old: str, new: str | None, reason: str) -> None:
-        """Move the pin of a superseded fact to its successor; unpin a fact that ended."""
+        """Move the pin of a superseded fact to its successor, or renew a pin; unpin what ended."""
         if old not in {pin.page_id for pin in self._store.prompt.pins()}:
             return
         self.unpin(old, "pager", reason)
@@ -201,6 +213,13 @@ class Pages:
             # Storing a fact does not fail because its pin has become too large; the ledger says that it is unpinned.
             with suppress(RejectedError):
                 self._pin(new, 0, length, "pager", f"as {old} was", unseen=True)
+
+    def renew_pins(self, skills: Sequence[str]) -> None:
+        """Show pinned skills that were changed anew, and unpin those that are gone."""
+        for page_id in skills:
+            is_there = self._store.skills.text(number_of(page_id)) is not None
+            reason = "the skill was changed" if is_there else "the agent does not have this skill any more"
+            self.move_pin(page_id, page_id if is_there else None, reason)
 
     def fit_pins(self) -> None:
         """Unpin what a smaller window has no room for: first what is too large by itself, then the oldest."""

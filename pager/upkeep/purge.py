@@ -14,12 +14,14 @@ from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 
-from pager import markup, tokens
+from pager import checklist, markup, tokens
 from pager.blocks import dump, media_in, text_block, text_of
+from pager.errors import RejectedError
 from pager.prompt.digest import read, write
 from pager.safety import foreign_files
 from pager.search.words import index_text
 from pager.store import Store
+from pager.tiers.core import MOVED_FROM
 from pager.tiers.pages import Pages
 from pager.tokens.counter import count_block
 from pager.types import FOREVER, Json, Movement, PageId, read_page_id
@@ -30,16 +32,19 @@ from pager.vectors.embedding import AT_ONCE, mark_unembedded
 from pager.vectors.facts import FactVectors
 
 OF_ANOTHER = "the agent that this one worked for"
-MOVED_FROM = "from the core block "  # in the ledger, the reason of a fact that was moved out of a block
 
 
 def eraser_of(store: Store, pages: Pages, page_id: str) -> Eraser:
     """Return what erases a page's text. Raise NotFoundError if there is no such page, or it is purged already."""
     page = read_page_id(page_id)
+    if page.kind == "k":
+        raise RejectedError(f"{page} is a skill, which is read from a file: remove it there, then open the agent anew.")
     text = pages.text(str(page))
     said: list[Json] = [json.loads(block) for _, block in _parts(store, page)]
     media = [source for block in said for item in media_in(block) for source in media_sources(item)]
-    return Eraser([text] if page.kind == "f" else [text for block in said if (text := text_of(block))], media)
+    texts = [text] if page.kind == "f" else [text for block in said if (text := text_of(block))]
+    texts += [each.removeprefix(checklist.FINISHED) for each in texts if each.startswith(checklist.FINISHED)]
+    return Eraser(texts, media)
 
 
 def purge(

@@ -153,3 +153,46 @@ def test_a_helper_is_printed_indented_and_short_and_its_question_is_answered_fro
     events = place.run("More.", options=("--json",)).events
     inside = [event["inner"] for event in events if event["event"] == "helperevent"]
     assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well"}
+
+
+def test_the_plan_and_the_limits_are_shown(place: Shop) -> None:
+    plan = call("core_append", block="plan", text="- [x] look\n- [ ] go home")
+    place.model.script(plan, DONE)
+    done = place.run("Find the hats.")
+    assert "no limits: it works until it is done" in done.err
+    assert "plan: 1 of 2 done, next: go home" in done.err
+    shown = command_line("show", "x", "--home", place.home)
+    assert "1 of 2 done" in shown.out
+    as_data = json.loads(command_line("show", "x", "--home", place.home, "--json").out)
+    assert as_data["core"]["plans"] == {"plan": {"done": 1, "total": 2, "current": "go home"}}
+    place.more += "limits: {max_steps: 7, max_minutes: 30}\n"
+    place.model.script(DONE)
+    assert "limits: max_steps 7, max_minutes 30" in place.run("Again.").err
+
+
+def test_a_result_is_printed_or_what_is_wrong_with_it(place: Shop) -> None:
+    (place.folder / "hats.json").write_text('{"type": "integer"}', encoding="utf-8")
+    place.more += "output: hats.json\n"
+    place.model.script(call("task_done", summary="counted", result=2))
+    assert place.run("Count.").out == "done after 1 steps: counted\n2\n"
+    place.model.script(call("task_done", summary="counted", result=3))
+    last = json.loads(place.run("Count again.", "--json").out.splitlines()[-1])
+    assert last == {"event": "stopped", "reason": "done", "text": "counted", "result": 3}
+    place.model.script(*3 * [call("task_done", summary="many", result="many")])
+    failed = place.run("And again.")
+    assert failed.code == 1
+    assert "failed after 3 steps, its result does not fit what is asked for: many" in failed.err
+    assert "'many' is not of type 'integer'" in failed.err
+
+
+def test_a_skill_can_be_traced(place: Shop) -> None:
+    folder = place.folder / "skills" / "hats"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: hats\ndescription: Look for hats.\n---\nLook up.", encoding="utf-8")
+    place.more += "skills: ./skills\n"
+    place.model.script(call("page_in", page_id="k1"), DONE)
+    assert place.run("Find the hats.").code == 0
+    traced = command_line("trace", "x", "k1", "--home", place.home).out
+    assert "It is in the prompt now" in traced
+    assert "The agent paged k1 in" in traced
+    assert "k1 (hats)" in command_line("trace", "x", "k2", "--home", place.home).out

@@ -7,10 +7,12 @@ anywhere comes to the same end. What the tools do outside of the memory stands i
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agents.agent import Agent
 from agents.events import Event, Replied, ToolFinished
 from agents.tools.functions import Tool
+from pager import Prefetch
 from tests.crash.children import say
 from tests.crash.commit_points import CommitPoints
 from tests.standin import Reply, Standin, call, thinking
@@ -37,11 +39,15 @@ REPLIES = (
 
 
 TASK = "Buy two hats."
+LOOKED = tuple(f"looked into {'shop after ' * 60}shop number {number}" for number in range(8))  # more than a plan holds
 TASK_REPLIES = (
     Reply(thinking("first"), "I shall. " * 4),
     Reply(call("pay", {"item": "blue hat"}), call("archive", {"text": FACTS[1]})),
     Reply("One more."),
-    Reply(call("price", {"item": "red hat"}), call("task_done", {"summary": "bought"})),
+    Reply(*(call("core_append", {"block": "plan", "text": f"- [x] {item}"}) for item in LOOKED)),
+    Reply(call("core_append", {"block": "plan", "text": "- [ ] is the blue hat ordered already?"})),
+    Reply(call("price", {"item": "red hat"}), call("task_done", {"summary": "bought", "result": "two"})),
+    Reply(call("task_done", {"summary": "bought", "result": 2})),
 )
 
 
@@ -75,7 +81,8 @@ def open_agent(stage: Stage, shop: Shop, *, life: int, task: bool = False) -> Ag
     """`life` sets the clock: each begins a day after the one before."""
     replies = TASK_REPLIES if task else REPLIES
     stage.follows(lambda params: replies[sum(message["role"] == "assistant" for message in params["messages"])])
-    return stage.agent(*shop.tools(), task=task, clock=HandClock(START + timedelta(days=life)))
+    asked: dict[str, Any] = {"task": True, "output": int, "prefetch": Prefetch(k=3)} if task else {}
+    return stage.agent(*shop.tools(), clock=HandClock(START + timedelta(days=life)), **asked)
 
 
 def standin() -> Standin:

@@ -14,12 +14,25 @@ from agents import tasks
 from agents.agent import Agent
 from agents.events import Stopped
 from agents.tasks import NUDGE
+from pager import Checklist
 from pager.memory import INTERRUPTED, Memory
 from pager.reader import MemoryReader
 from pager.types import Json
 from tests.crash.children import Life, run
 from tests.crash.commit_points import EVERY, one_of_each
-from tests.crash.loop_load import FACTS, REPLIES, TASK, TASK_REPLIES, TEXTS, Shop, live, open_agent, standin, work
+from tests.crash.loop_load import (
+    FACTS,
+    LOOKED,
+    REPLIES,
+    TASK,
+    TASK_REPLIES,
+    TEXTS,
+    Shop,
+    live,
+    open_agent,
+    standin,
+    work,
+)
 from tests.support.stage import last, stage_in
 
 
@@ -140,14 +153,21 @@ def finish_task(directory: Path, life: Life) -> list[str]:
             assert life.said == []
         else:
             assert len(replied) <= begun.steps <= len(replied) + 1  # killed after a commit that it did not live to tell
-        assert last(agent.tasks().resume() if begun else agent.tasks().start(TASK)) == Stopped("done", "bought")
+        assert last(agent.tasks().resume() if begun else agent.tasks().start(TASK)) == Stopped("done", "bought", 2)
         ended = tasks.current(agent.memory)
         assert ended is not None
-        assert (ended.state, ended.steps) == ("done", len(TASK_REPLIES))
-        steps = [stay.page_id for stay in agent.memory.history.resident()]
+        assert (ended.state, ended.steps, ended.misfits) == ("done", len(TASK_REPLIES), 1)
+        steps = [stay.page_id for stay in agent.memory.history.resident() if stay.how == "step"]
         said = [agent.memory.history.blocks_of(step)[0].get("text", "") for step in steps]
         assert [text for text in said if TASK in text] == [TASK, NUDGE[0] + TASK, NUDGE[0] + TASK]
-        assert [fact.text for fact in agent.memory.inspect.newest_facts()] == [FACTS[1]]
+        facts = [fact.text for fact in agent.memory.inspect.newest_facts()][::-1]
+        plan = next(block.value for block in agent.memory.core() if block.name == "plan")
+        left = [text.removeprefix("[x] ") for text in facts[1:]]
+        assert left == list(LOOKED[: len(left)]) != []  # each is in the plan or in the archive, and in one of them
+        assert [item for item in LOOKED if item in plan] == list(LOOKED[len(left) :])
+        assert Checklist.read(plan) == Checklist(len(LOOKED), len(LOOKED) + 1, "is the blue hat ordered already?")
+        recalled = [row.page_id for row in agent.memory.ledger(events=["recall"])]
+        assert (facts[0], recalled.count("f1")) == (FACTS[1], 1)
         assert agent.memory.check() == []
         results = results_of(agent.memory, steps)
         doubts = [text for text in results.values() if text == INTERRUPTED]

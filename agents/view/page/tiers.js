@@ -41,6 +41,7 @@ function blockCard(block, ctx, open) {
   const card = el("section", { class: "card block", "aria-label": `Core block ${block.name}` });
   const edit = editable && el("button", { type: "button", on: { click: () => editBlock(card, block, ctx) } }, "Edit");
   const told = [`version ${block.version}`, `by ${block.actor}`, moment(block.at)];
+  if (block.plan) told.push(block.plan);
   if (block.read_only) told.push("read-only");
   if (block.via.length) told.push(`via ${block.via.join(", ")}`);
   if (block.file) told.push(`from ${block.file}`);

@@ -56,7 +56,7 @@ function linked(text, ctx) {
     .flatMap((piece) =>
       piece.startsWith("“")
         ? [piece]
-        : piece.split(/\b([fsx]\d+)\b/).map((word, place) => (place % 2 ? chip(word, ctx.open, false) : word)),
+        : piece.split(/\b([fsxk]\d+)\b/).map((word, place) => (place % 2 ? chip(word, ctx.open, false) : word)),
     );
 }
 
