@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agents.events import (
         ApprovalNeeded,
         Event,
+        HelperEvent,
         Paged,
         Planned,
         Replied,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent", "AgentConfig", "AnthropicModel", "ApprovalNeeded", "Approve", "BackgroundWork", "ConfigError",
-    "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "Loop", "Meter", "Model", "ModelError",
+    "ConfigPlace", "ConfigProblem", "Event", "FinishedReply", "HelperEvent", "Loop", "Meter", "Model", "ModelError",
     "ModelRefusedError", "ModelUnavailableError", "OpenAIModel", "Output", "Paged", "Patience", "Planned", "Prices",
     "Progress", "PromptTooLongError", "Replied", "ResultSchema", "RunLimits", "Sourced", "StopReason", "Stopped",
     "StreamLost", "Task", "TaskResult", "TaskRunner", "TaskTools", "Text", "Thinking", "Tool", "ToolCallError",

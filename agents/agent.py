@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 from threading import Lock, Thread, get_ident
@@ -98,7 +99,8 @@ class Agent:
     ) -> None:  # fmt: skip
         self.config = config
         self.clock = clock or SystemClock()
-        self._parts = assemble(config, directory, self.clock, **given)
+        open_helper = partial(self._open_helper, patience=patience, clock=clock)
+        self._parts = assemble(config, directory, self.clock, open_helper=open_helper, **given)
         self.memory: Memory = self._parts.memory
         self.meter: Meter = self._parts.meter
         self.remarks = self._parts.remarks  # for its person to read once, such as a window that was assumed
@@ -136,6 +138,13 @@ class Agent:
     def model(self) -> Model:
         """Return the model that answers."""
         return self._parts.model
+
+    @classmethod
+    def _open_helper(cls, config: AgentConfig, directory: Path, approve: Approve, **given: Any) -> Self:
+        """Return an agent that works on a task for another one."""
+        agent = cls.__new__(cls)
+        agent._open(config, directory, approve, task=True, **given)
+        return agent
 
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
         """Say something and yield what happens until it is answered. Close the generator to leave it at any moment."""

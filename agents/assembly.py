@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agents import tasks
+from agents import helpers, tasks
 from agents.builtin.protected import Protected, protected_by
 from agents.config import embedders, script, skills
 from agents.config.agent_config import LARGEST_WINDOW, AgentConfig
@@ -23,6 +23,7 @@ from agents.config.field_types import FUNCTION_PATTERN
 from agents.config.tool_sections import (
     FilesTool,
     FunctionTool,
+    HelperTool,
     ProviderTool,
     ServerTools,
     ShellTool,
@@ -43,7 +44,18 @@ from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
 from agents.tools.memory_tools import FewTools, MemoryTools, SkillTools, for_blocks, memory_file_tool
 from agents.tools.results import ResultSchema
-from pager import BlockSpec, Clock, Embedder, Limits, Memory, Prefetch, RejectedError, SkillSpec, WindowTooSmallError
+from pager import (
+    AgentFiles,
+    BlockSpec,
+    Clock,
+    Embedder,
+    Limits,
+    Memory,
+    Prefetch,
+    RejectedError,
+    SkillSpec,
+    WindowTooSmallError,
+)
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
@@ -74,16 +86,18 @@ class Parts:
 def assemble(
     config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None,
     tools: Sequence[Callable[..., Any] | Tool] = (), embedder: Embedder | None = None, output: Any = None,
+    open_helper: helpers.OpenAgent | None = None, within: Meter | None = None,
 ) -> Parts:  # fmt: skip
     """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model or an
     embedder that is handed in works instead of the configured one, and its owner closes it. `tools` are added. The
-    results of tasks have to fit `output`, a class, or what is configured."""
+    results of tasks have to fit `output`, a class, or what is configured. `open_helper` opens the agents among its
+    tools; it is one itself if its run is `within` another one."""
     with ExitStack() as opened:
         model = model or opened.enter_context(closing(make_model(config)))
         remarks: list[str] = []
         limits = window_limits(config, model, remarks)
         prices = Prices(**config.prices.model_dump()) if config.prices else None
-        meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices)
+        meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices, within=within)
         blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
         kind = config.memory.tools
         if task and kind in tasks.PLANS:
@@ -93,10 +107,14 @@ def assemble(
         if config.recall.summarizes:  # with a client of its own, which tries once and does not wait long
             other = make_model(config, model_id=config.recall.summary_model, read_seconds=summaries.READ_SECONDS)
             summarize = Summarizer(opened.enter_context(closing(other)), meter, limits.usable_tokens)
-        own = own_tools(config, opened, tools, directory=directory, part_tokens=limits.max_part_tokens)
         found_by = embedders.from_config(config)
         if embedder is not None:
             found_by["embedder"] = embedder
+        helped = helpers.Helped(directory, kind, found_by, clock, meter, open_helper) if open_helper else None
+        own = own_tools(
+            config, opened, tools, directory=AgentFiles(directory).owner, part_tokens=limits.max_part_tokens,
+            helped=helped,
+        )  # fmt: skip
         definitions = _definitions_for_memory(kind, blocks, own_skills) + [tool.definition for tool in own]
         definitions += TaskTools.definitions(result) if task else []
         if isinstance(model, ScriptedModel):
@@ -168,11 +186,12 @@ def prefetch_of(config: AgentConfig) -> Prefetch:
 
 def own_tools(
     config: AgentConfig, opened: ExitStack | None = None, more: Sequence[Callable[..., Any] | Tool] = (), *,
-    directory: Path | None = None, part_tokens: int = WINDOW_WITHOUT_RECORD,
+    directory: Path | None = None, part_tokens: int = WINDOW_WITHOUT_RECORD, helped: helpers.Helped | None = None,
 ) -> list[Tool]:  # fmt: skip
     """Return the tools that the configuration names, in its order, and `more`. MCP servers stay connected until
     `opened` is closed; without it their tools are left out. `directory` is where the memory is, and a part of a
-    result that is not spilled has at most `part_tokens`. Raise ConfigError with all tools that cannot be used."""
+    result that is not spilled has at most `part_tokens`. Helpers work for the agent that is `helped`. Raise ConfigError
+    with all tools that cannot be used, those of helpers too."""
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
     taken |= set(SkillTools.NAMES) if config.skills else set()
@@ -180,12 +199,18 @@ def own_tools(
     for number, item in enumerate([*config.tools, *more]):
         place = config.place("tools", number, *((item.kind,) if isinstance(item, ToolSection) else ()))
         try:
-            if isinstance(item, ToolSection):
+            if isinstance(item, HelperTool):
+                own_tools(config.helpers[number])
+                tools = [helpers.tool_of(item, config.helpers[number], helped)]
+            elif isinstance(item, ToolSection):
                 tools = _tools_of(item, place, opened, partial(protected_by, config, directory), part_tokens)
             else:
                 tools = [item if isinstance(item, Tool) else Tool.of(item)]
         except ToolConfigError as error:
             problems.append(ConfigProblem(place, str(error)))
+            continue
+        except ConfigError as error:
+            problems += error.problems
             continue
         for tool in tools:
             if tool.name in found or tool.name in taken:

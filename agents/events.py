@@ -1,6 +1,8 @@
 """The events of a turn, in the order in which they happen. The loop yields them, and the terminal prints them."""
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -97,21 +99,36 @@ class Stopped:
     result: Any = None  # of a task that is done, as JSON
 
 
-def calls_at_provider(message: Mapping[str, Any]) -> Iterator["ToolStarted | ToolFinished"]:
+def calls_at_provider(content: Sequence[Mapping[str, Any]]) -> Iterator[ToolStarted | ToolFinished]:
     """Yield the calls of the provider's own tools in a finished reply, and their results. They have run already."""
     names: dict[str, str] = {}
-    for block in message["content"]:
+    for block in content:
         kind = str(block.get("type"))
         if kind.endswith("_tool_use"):
             names[str(block.get("id"))] = str(block.get("name"))
-            yield ToolStarted(str(block.get("id")), str(block.get("name")), dict(block.get("input") or {}))
+            given = block.get("input")
+            given = cast("dict[str, Any]", given) if isinstance(given, dict) else {"input": given}
+            yield ToolStarted(str(block.get("id")), str(block.get("name")), given)
         elif kind.endswith("_tool_result"):
-            call_id, content = str(block.get("tool_use_id")), block.get("content")
+            call_id, found = str(block.get("tool_use_id")), block.get("content")
             name = names.get(call_id, kind.removesuffix("_tool_result"))
-            inner = cast("Mapping[str, Any]", content) if isinstance(content, Mapping) else dict[str, Any]()
-            error, found = inner.get("error_code"), cast("list[Any]", content) if isinstance(content, list) else None
-            text = error or inner.get("url") or ("done" if found is None else f"{len(found)} results")
+            inner = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else dict[str, Any]()
+            results = f"{len(cast('list[Any]', found))} results" if isinstance(found, list) else "done"
+            error = inner.get("error_code")
+            text = error or inner.get("url") or results
             yield ToolFinished(call_id, name, str(text), is_error=bool(error))
 
 
-Event = Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded | Stopped
+@dataclass(frozen=True, slots=True)
+class HelperEvent:
+    """Something that happened in a helper, an agent of this `name` which answers the call."""
+
+    call_id: str
+    name: str
+    inner: Event
+
+
+Event = (
+    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded | HelperEvent
+    | Stopped
+)  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Literal
 
 from agents import tasks
 from agents.explain.costs import load_prices
+from pager import AgentFiles
 from pager.errors import PagerError
 from pager.home import Home
 from pager.reader import MemoryReader
@@ -28,7 +29,8 @@ class AgentOverview:
     steps: int = 0
     facts: int = 0
     last_at: datetime | None = None
-    tokens: int = 0
+    helpers: int = 0  # the calls of other agents that worked for it
+    tokens: int = 0  # with those of its helpers
     usd: float | None = None  # None without prices
     model: str = ""
     task: str = ""
@@ -47,7 +49,7 @@ def overview(home: Home) -> Iterator[AgentOverview]:
 
 def _of(home: Home, name: str, reader: MemoryReader) -> AgentOverview:
     inspect = reader.inspect
-    window, usage, prices = inspect.window(), inspect.usage(), load_prices(reader)
+    window, spent = inspect.window(), [*_spent(reader, home.existing_files(name))]
     newest = inspect.steps(0, 1)
     task = tasks.current(reader)
     errors = inspect.movements(["error"], limit=1).rows
@@ -58,12 +60,22 @@ def _of(home: Home, name: str, reader: MemoryReader) -> AgentOverview:
         steps=newest.total,
         facts=inspect.fact_counts().current,
         last_at=newest.rows[0].at if newest.rows else None,
-        tokens=usage.whole_input + usage.output_tokens,
-        usd=prices.usd(usage) if prices else None,
+        helpers=len(spent) - 1,
+        tokens=sum(tokens for tokens, _ in spent),
+        usd=sum(usd or 0 for _, usd in spent) if spent[0][1] is not None else None,
         model=window.model,
         task=task.text if task and task.state == "open" else "",
         error=errors[0].reason if errors else "",
     )
+
+
+def _spent(reader: MemoryReader, files: AgentFiles) -> Iterator[tuple[int, float | None]]:
+    """Yield the tokens and the dollars of an agent, and of each of its helpers and theirs."""
+    usage, prices = reader.inspect.usage(), load_prices(reader)
+    yield usage.whole_input + usage.output_tokens, prices.usd(usage) if prices else None
+    for helper in files.of_helpers():
+        with MemoryReader.open(helper.directory) as opened:
+            yield from _spent(opened, helper)
 
 
 def _state(home: Home, name: str, reader: MemoryReader, task: tasks.Task | None) -> State:

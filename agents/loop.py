@@ -12,6 +12,8 @@ import json
 import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, cast
 
 from agents.events import (
     ApprovalNeeded,
@@ -37,13 +39,13 @@ from agents.models.model import (
     UnreadableReplyError,
 )
 from agents.tools.functions import ErrorText, Output, Tool, ToolCallError, describe_error
+from agents.tools.helper_calls import DENIED, AgentTool, Approve, HelperCalls
 from pager.errors import NeedsApprovalError, RejectedError, StorageError
 from pager.memory import INTERRUPTED, Memory
 from pager.types import Call, Usage
 
 # Results of calls that were not run.
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
-DENIED = "A person refused this call; it was not run."
 UNAPPROVED = "Nobody approved this call; it was not run."
 PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
 
@@ -55,6 +57,7 @@ NOT_TAKEN = "What was said now was not taken: a reply has paused and has to go o
 TOO_LONG_ATTEMPTS = 3
 UNUSABLE_ATTEMPTS = 3
 SAME_FAILURES = 3  # identical calls that fail with no other call succeeding in between
+AT_PROVIDER = ("_tool_use", "_tool_result")  # how the types of blocks of its own tools end
 SLICE_SECONDS = 0.2  # a pause notices `stop` this soon
 # The API's stop reasons that do not mean "answered".
 OUTPUT_FULL, WINDOW_FULL = "max_tokens", "model_context_window_exceeded"
@@ -67,7 +70,6 @@ LAST_WORD_AT = frozenset({"steps", "repeated"})
 # The movements in the ledger that are yielded as `Paged`. The others only explain what happened inside.
 _PAGES = {"archive", "supersede", "forget", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill"}
 PAGED_EVENTS = frozenset({*_PAGES, "restore", "core", "notice", "epoch", "index", "embedder"})
-Approve = Callable[[Call], bool | None]  # None: there is nobody to ask now
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class Loop:
         self._memory = memory
         self._model = model
         self._tools = {tool.name: tool for tool in tools}
+        helpers = {tool.name: tool for tool in tools if isinstance(tool, AgentTool)}
+        self._helpers = HelperCalls(memory, meter, approve, helpers, lambda: self._stopping)
         self._meter = meter
         self._approve = approve
         self._patience = patience
@@ -119,12 +123,13 @@ class Loop:
     def run(
         self, on_reply: Callable[[], object] = lambda: None, before_request: Callable[[], bool] = lambda: True
     ) -> Generator[Event]:
-        """Answer the open turn. `on_reply` is called in the transaction that commits a reply, `before_request` behind
-        the results of each: where it returns False, the turn ends without another request."""
+        """Answer the open turn. `on_reply` is called in the transaction that commits a reply, or the result of a
+        helper: whatever was paid for; `before_request` behind the results of each. Where that returns False, the turn
+        ends without another request."""
         stop_reason = ""
         while self._memory.turn_is_open:
             if calls := self._memory.open_calls:
-                unapproved = yield from self._answer_calls(calls)
+                unapproved = yield from self._answer_calls(calls, on_reply)
                 if unapproved:
                     why = f": {unapproved.why}" if unapproved.why else ""
                     yield Stopped("approval", f"{unapproved.name} waits for approval and was not run{why}.")
@@ -132,10 +137,11 @@ class Loop:
                 if not self._memory.turn_is_open:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                     break
-            if not before_request() and self._memory.end_turn():
+            left_open = bool(self._memory.open_calls)  # stopped between two of them, or in a helper
+            if not left_open and not before_request() and self._memory.end_turn():
                 break
             if stopped := self._reason_to_stop():
-                if stopped.reason in LAST_WORD_AT:
+                if stopped.reason in LAST_WORD_AT and not left_open:
                     yield from self._ask_for_last_word(on_reply)
                 yield stopped
                 return
@@ -180,7 +186,27 @@ class Loop:
 
     # tool calls
 
-    def _answer_calls(self, calls: Sequence[Call]) -> Generator[Event, None, Call | None]:
+    def _answer_calls(
+        self, calls: Sequence[Call], on_reply: Callable[[], object]
+    ) -> Generator[Event, None, Call | None]:
+        """Answer calls in order, those of helpers that follow each other at once. Return one that a person has to
+        approve first, if there is one."""
+        for is_helper, some in groupby(calls, lambda call: call.name in self._helpers.tools):
+            if is_helper:
+
+                def on_result(call: Call, is_error: bool) -> None:  # noqa: FBT001
+                    self._count_failure(call) if is_error else self._failures.clear()
+                    on_reply()
+
+                unapproved = yield from self._helpers.run([*some], on_result)
+                yield from self._paging()
+            else:
+                unapproved = yield from self._answer_in_order([*some])
+            if unapproved or self._stopping:
+                return unapproved
+        return None
+
+    def _answer_in_order(self, calls: Sequence[Call]) -> Generator[Event, None, Call | None]:
         for call in calls:
             tool = self._tools.get(call.name)
             outcome = None
@@ -242,14 +268,17 @@ class Loop:
 
     def _fail(self, call: Call, text: str, *, memory_tool: bool = False, source: str | None = None) -> str:
         """Commit an error as the result of a call, which is told if it failed before. Return the text."""
-        same = json.dumps([call.name, call.input], sort_keys=True)
-        self._failures[same] = self._failures.get(same, 0) + 1
-        if self._failures[same] > 1:
+        if self._count_failure(call) > 1:
             text = f"{text} {FAILED_AGAIN}"
-        elif memory_tool:
+        elif memory_tool and self._tools[call.name].of_provider is None:  # whose errors read as the provider's own
             text = f"{text} {WITHOUT_IT}"
         self._memory.append_result(call.id, text, is_error=True, memory_tool=memory_tool, source=source)
         return text
+
+    def _count_failure(self, call: Call) -> int:
+        same = json.dumps([call.name, call.input], sort_keys=True)
+        self._failures[same] = self._failures.get(same, 0) + 1
+        return self._failures[same]
 
     # one step
 
@@ -284,7 +313,7 @@ class Loop:
                 stop_reason = str(reply.message["stop_reason"])
                 if stop_reason == WINDOW_FULL and self._memory.turn_is_open and not self._memory.open_calls:
                     yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
-                yield from calls_at_provider(reply.message)
+                yield from _calls_at_provider(reply.message.get("content"))
                 yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
                 return stop_reason
 
@@ -342,3 +371,9 @@ class Loop:
         movements = self._memory.ledger(after=self._seen_number)
         self._seen_number = movements[-1].number if movements else self._seen_number
         yield from (Paged(movement) for movement in movements if movement.event in PAGED_EVENTS)
+
+
+def _calls_at_provider(content: Any) -> Generator[Event]:
+    blocks = cast("list[Json]", content) if isinstance(content, list) else []
+    if any(str(block.get("type")).endswith(AT_PROVIDER) for block in blocks):
+        yield from calls_at_provider(blocks)

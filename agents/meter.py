@@ -42,13 +42,21 @@ class RunLimits:
 
 
 class Meter:
-    """Counts from what a run had already spent at its start, so that a resumed run does not begin at zero."""
+    """Counts from what a run had already spent at its start, so that a resumed run does not begin at zero.
 
-    def __init__(self, clock: Clock, limits: RunLimits, prices: Prices | None) -> None:
+    The run of a helper is `within` another one: what is left there limits it, too, and what it spends counts there. It
+    is `running` until its result is committed, and added up then: a run that is resumed begins with what it had spent.
+    """
+
+    def __init__(
+        self, clock: Clock, limits: RunLimits, prices: Prices | None, *, within: "Meter | None" = None
+    ) -> None:
         self._clock = clock
         self.limits = limits
         self._max_steps: int | None = limits.max_steps
         self._prices = prices
+        self._within = within
+        self.running: dict[str, Meter] = {}  # the meters of helpers by the calls that they answer
         self.steps = 0
         self.usd = 0.0
         self.tokens = 0
@@ -60,6 +68,20 @@ class Meter:
         self._max_steps = self.limits.max_steps or (None if is_task else TURN_STEPS)
         self.steps, self.usd, self._spent_seconds = steps, usd, seconds
         self._since = self._clock.now()
+        self.running.clear()
+
+    def add_up(self, call_id: str) -> None:
+        """Count what a helper has spent, whose result is committed."""
+        if meter := self.running.pop(call_id, None):
+            self.steps, self.usd, self.tokens = (
+                self.steps + meter.steps, self.usd + meter.usd, self.tokens + meter.tokens
+            )  # fmt: skip
+
+    @property
+    def _spent(self) -> tuple[int, float]:
+        """Return the steps and the dollars, with those of helpers that are running."""
+        inside = [meter._spent for meter in list(self.running.values())]
+        return self.steps + sum(steps for steps, _ in inside), self.usd + sum(usd for _, usd in inside)
 
     @property
     def has_prices(self) -> bool:
@@ -90,13 +112,14 @@ class Meter:
 
     def over(self) -> Stopped | None:
         """Return why the run has to stop before its next request, or None if no limit is reached."""
-        limits, most = self.limits, self._max_steps
-        if most is not None and self.steps >= most:
+        limits, most, (steps, usd) = self.limits, self._max_steps, self._spent
+        if most is not None and steps >= most:
             return Stopped("steps", f"max_steps {most} is reached; say how to go on, or raise it and resume.")
-        if limits.max_usd is not None and self.usd >= limits.max_usd:
-            spent = f"${self.usd:.4g} of max_usd ${limits.max_usd:g} is spent after {self.steps} steps"
+        if limits.max_usd is not None and usd >= limits.max_usd:
+            spent = f"${usd:.4g} of max_usd ${limits.max_usd:g} is spent after {steps} steps"
             return Stopped("usd", f"{spent}; raise it and resume.")
         if limits.max_minutes is not None and self.seconds >= 60 * limits.max_minutes:
-            passed = f"max_minutes {limits.max_minutes:g} is reached after {self.steps} steps"
+            passed = f"max_minutes {limits.max_minutes:g} is reached after {steps} steps"
             return Stopped("minutes", f"{passed}; raise it and resume.")
-        return None
+        above = self._within.over() if self._within else None
+        return Stopped("cancelled", above.text) if above else None  # it goes on when the other run does

@@ -5,7 +5,7 @@ its process.
 """
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -57,6 +57,7 @@ class Task:
 
     text: str
     step: str = ""  # where it was asked for
+    sources: tuple[str, ...] = ()  # the untrusted ones of its text
     state: Literal["open", "done", "failed", "dropped"] = "open"
     summary: str = ""
     result: Any = None  # as JSON
@@ -157,10 +158,13 @@ class TaskRunner:
         self._meter = meter
         self._hold = hold
 
-    def start(self, text: str, *, output: ResultSchema | None = None) -> Generator[Event]:
+    def start(
+        self, text: str, *, sources: Collection[str] = (), output: ResultSchema | None = None
+    ) -> Generator[Event]:
         """Start a task and yield what happens. Raise RejectedError if another one is still open.
 
-        Its result has to fit `output`, of which the agent reads behind the text, or else what is configured.
+        Untrusted `sources` of the text label what the agent writes. Its result has to fit `output`, of which the agent
+        reads behind the text, or else what is configured.
         """
         with self._hold():
             task = current(self._memory)
@@ -173,7 +177,8 @@ class TaskRunner:
             if not (yield from self._loop.make_room()):
                 return
             with self._memory.transaction():
-                store(self._memory, Task(text, step=self._memory.append_user(asked), schema=schema))
+                step = self._memory.append_user(asked, source=sources)
+                store(self._memory, Task(text, step=step, sources=tuple(sources), schema=schema))
             yield from self._go_on()
 
     def resume(self, *, output: ResultSchema | None = None) -> Generator[Event]:
@@ -234,7 +239,7 @@ class TaskRunner:
                 self._store(over.reason)
                 yield over
                 return
-            self._memory.append_user(task.nudge(nudges))
+            self._memory.append_user(task.nudge(nudges), source=task.sources)
             nudges += 1
 
     def _prepare(self) -> bool:

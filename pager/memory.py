@@ -13,7 +13,7 @@ value, the limit and the way out.
 
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
@@ -26,7 +26,7 @@ from pager.clock import Clock, Moment, SystemClock, moment_of
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
-from pager.errors import RejectedError, StorageError
+from pager.errors import InUseError, RejectedError, StorageError
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.limits import Limits
@@ -52,15 +52,18 @@ from pager.types import (
     Hit,
     Json,
     Movement,
+    PageId,
     PageText,
     Problem,
     Request,
     SkillSpec,
     SourceForgotten,
     Usage,
+    read_page_id,
     read_step_id,
 )
 from pager.upkeep import check, inbox, purge
+from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
 from pager.vectors.backlog import Backlog
@@ -173,20 +176,27 @@ class Memory:
     # the conversation
 
     @locked
-    def append_user(self, content: Content, *, name: str | None = None, at: Moment | None = None) -> str:
-        """Append a user message, on disk when this returns. Return its id. In an open turn it belongs to that turn."""
+    def append_user(
+        self, content: Content, *, name: str | None = None, at: Moment | None = None,
+        source: str | Collection[str] | None = None,
+    ) -> str:  # fmt: skip
+        """Append a user message, on disk when this returns. Return its id. In an open turn it belongs to that turn.
+
+        An untrusted `source`, or several, label what the agent writes after it has read it.
+        """
         if not isinstance(content, str):
             check_user(content)
         name = None if name is None else blocks.clean(require_text(name, "name"))
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
-        return self._append_user(content, name, moment)
+        return self._append_user(content, name, moment, _untrusted(source))
 
-    def _append_user(self, content: Content, name: str | None, moment: int) -> str:
-        """Append a user message with what is recalled for it. Return its id."""
+    def _append_user(self, content: Content, name: str | None, moment: int, own: Sequence[str] = ()) -> str:
+        """Append a user message, with its own untrusted sources, and what is recalled for it. Return its id."""
         recalled = self._choose(content if isinstance(content, str) else _text_of(blocks.as_blocks(content)))
         lines, sources = (texts_of(recalled), sources_of(recalled)) if recalled else ((), frozenset[str]())
+        sources = frozenset(union(sources, own)) if own else sources
         with self._store.transaction():
             step = self._prompt.append_user(content, name=name, at=moment, recalled=lines, sources=sources)
             self._enter_recalled(recalled, step.id)
@@ -278,8 +288,7 @@ class Memory:
         An untrusted `source` such as `web:example.org`, or several, label what the agent writes after it has read it.
         """
         require_text(call_id, "the call's id")
-        named = (source,) if isinstance(source, str) else source or ()
-        sources = union(*(read_source(name).untrusted for name in named))
+        sources = _untrusted(source)
         self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool, sources=sources)
 
     @locked
@@ -387,6 +396,19 @@ class Memory:
         if actor == AGENT and fact.supersedes:
             self._show(actor, self._tiers.archive.fact(fact.supersedes))
         return fact
+
+    @locked
+    def take_over(self, facts: Iterable[Fact], *, source: str, actor: str = "agent") -> list[Fact]:
+        """Store facts of another memory, such as `helper:reader`, each with the untrusted sources that it has there."""
+        origin = replace(read_source(source), step=f"s{self._store.conversation.last_step()}")
+        with self._store.transaction():
+            return [
+                self._tiers.archive.archive(
+                    fact.text, key=fact.key, tags=fact.tags, actor=actor, source=replace(origin, via=fact.via),
+                    valid_from=None if fact.valid_from == fact.at else fact.valid_from,
+                )
+                for fact in facts
+            ]  # fmt: skip
 
     @locked
     def similar_facts(self, page_id: str, *, limit: int = 3, actor: str = "person") -> list[Hit]:
@@ -552,18 +574,26 @@ class Memory:
 
     @locked
     def purge(self, page_id: str, *, actor: str = "person") -> int:
-        """Destroy a fact or a step in all files. Return how many places had it; 0 if this finishes an earlier purge."""
+        """Destroy a fact or a step in all files, those of helpers too. Return how many places had it; 0 if this
+        finishes an earlier purge. Raise InUseError while a helper works."""
         if self._store.in_transaction:
             raise RejectedError(f"{page_id} cannot be purged within a transaction, which it outlives. Purge after it.")
         if self._finish_purge() == require_text(page_id, "page_id").strip():
             return 0
-        started = self._files.lock.stat().st_mtime
-        places = purge.purge(
-            self._store, self._tiers.pages, page_id, actor, self._clock.zone, inbox=self._files.inbox, since=started
-        )
-        self._prompt.invalidate()
-        self._finish_purge()
-        return places
+        eraser = purge.eraser_of(self._store, self._tiers.pages, page_id)
+        return self._purge(eraser, read_page_id(page_id), actor)
+
+    def _purge(self, eraser: Eraser, page: PageId | None, actor: str) -> int:
+        in_helpers = 0
+        for files in self._files.of_helpers():  # first: as long as the page is here, its purge can be asked for again
+            with Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+                in_helpers += memory._purge(eraser, None, actor)
+        started, zone, inbox_files = self._files.lock.stat().st_mtime, self._clock.zone, self._files.inbox
+        places = purge.purge(self._store, eraser, page, actor, zone, inbox=inbox_files, since=started)
+        if places:
+            self._prompt.invalidate()
+            self._finish_purge()
+        return places + in_helpers
 
     def _finish_purge(self, *, may_wait: bool = False) -> str | None:
         """Finish a purge that is under way, also one of an earlier process. Return its page.
@@ -589,13 +619,18 @@ class Memory:
 
     @locked
     def check(self, *, fix: bool = False) -> list[Problem]:
-        """Check the laws and the files; with `fix` repair what can be rebuilt."""
+        """Check the laws and the files, those of helpers too; with `fix` repair what can be rebuilt."""
         if self._store.in_transaction:
             raise RejectedError("check looks at what is committed: call it after the transaction.")
         problems = check.check(self._store, self._tiers.archive.vectors, self._tiers.recall.vectors, fix=fix)
         if fix and problems:
             self._prompt.invalidate()
             self._tiers.recall.invalidate()
+        for files in self._files.of_helpers():
+            name = files.directory.relative_to(self._files.directory)
+            # One that works now is checked the next time. Vectors are its own: it makes them when it goes on.
+            with suppress(InUseError), Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+                problems += [replace(each, where=f"{name}: {each.where}") for each in memory.check(fix=fix)]
         return problems
 
     @locked
@@ -726,6 +761,12 @@ class Memory:
 
 def _text_of(said: Iterable[Json]) -> str:
     return "\n".join(map(blocks.text_of, said))
+
+
+def _untrusted(source: str | Collection[str] | None) -> tuple[str, ...]:
+    """Return the untrusted sources among one or several that are named."""
+    named = (source,) if isinstance(source, str) else source or ()
+    return union(*(read_source(name).untrusted for name in named))
 
 
 def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:

@@ -39,16 +39,16 @@ def command_inside(
     for each in fixed:
         if each.is_relative_to(directory) and each.exists():
             options += ["--ro-bind", str(each), str(each)]
-    home = Path.home()
+    home = Path(os.environ.get("HOME") or os.sep)
     for secret in (*(home / each for each in SECRET_PLACES), *hidden):  # last, because they may be in the directory
         options += _mask(secret.resolve())
     return ["bwrap", *options, "--chdir", str(directory), "--", *words]
 
 
 def _mask(path: Path) -> list[str]:
-    if path.is_dir():
-        return ["--tmpfs", str(path), "--remount-ro", str(path)]
-    return ["--ro-bind", "/dev/null", str(path)] if path.exists() else []
+    if not os.path.exists(path):  # noqa: PTH110 - a Path raises where the directory above cannot be read
+        return []
+    return ["--tmpfs", str(path), "--remount-ro", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
 
 
 @cache

@@ -66,12 +66,15 @@ class AnswerScreen:
         self._draw()
 
     def feed(self, piece: str) -> None:
-        """Add a piece of the answer. It is drawn within a tenth of a second."""
+        """Add a piece of the answer. The first of a block is drawn at once, the others within a tenth of a second."""
+        is_first = not self._text.strip()
         finished, self._text = finished_blocks(self._text + piece)
         if finished.strip():
             self.pause()
             self._print(finished)
         self._draw()
+        if is_first and self._live is not None:
+            self._live.refresh()
 
     def finish(self) -> None:
         """Print what is left of the answer, and draw nothing more."""

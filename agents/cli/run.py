@@ -48,7 +48,8 @@ def run_command(
     waiting: list[str] = []  # the call that --approve or --deny answers; a person is asked about any other
 
     def approve(call: Call) -> bool | None:
-        return approval if call.id in waiting else printer.ask(call)
+        # Once: a helper may ask again, for another call of its own, under the id of the same one.
+        return approval if waiting == [call.id] and waiting.pop() else printer.ask(call)
 
     with Agent.load(
         file, home=shared.home_path, as_name=shared.as_name, approve=approve,

@@ -14,7 +14,18 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from agents.cli.visible import Harmless, confirm, say, visible
-from agents.events import ApprovalNeeded, Event, Paged, Replied, Stopped, StreamLost, Text, ToolFinished, ToolStarted
+from agents.events import (
+    ApprovalNeeded,
+    Event,
+    HelperEvent,
+    Paged,
+    Replied,
+    Stopped,
+    StreamLost,
+    Text,
+    ToolFinished,
+    ToolStarted,
+)
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
 from pager import one_line
@@ -38,9 +49,12 @@ MIN_TEXTS_TO_REPORT = 256  # fewer are embedded at once
 def as_json(value: Any) -> str:
     """Return a value as one line of JSON in ASCII; a movement in the same form as in `show --json`."""
     data = to_json(value)
-    if is_dataclass(value):
-        data = {"event": type(value).__name__.lower(), **data}
-    return json.dumps(data, default=str)
+    return json.dumps(_with_kind(value, data) if is_dataclass(value) else data, default=str)
+
+
+def _with_kind(value: Any, data: Any) -> Any:
+    inner = {"inner": _with_kind(value.inner, data["inner"])} if isinstance(value, HelperEvent) else {}
+    return {"event": type(value).__name__.lower(), **data, **inner}
 
 
 @contextmanager
@@ -131,32 +145,54 @@ class Printer:
             print(as_json(event), file=self._out, flush=True)
             return
         match event:
-            case Text(text) if self._screen:
-                self._screen.feed(text)
             case Text(text):
-                say(text, nl=False, stream=self._stream)
-                self._in_line = not text.endswith("\n")
-                sys.stdout.flush()
+                self._print_text(text)
             case StreamLost(reason, seconds):
                 self.print_dimmed(f"{reason}; trying again in {seconds:.0f} s")
             case ToolStarted(_, name, arguments):
                 self.print_dimmed(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
             case ToolFinished(_, name, text, True):
                 self.error(one_line(f"{name}: {text[:DIMMED_CHARS]}"))
-            case Paged(movement):
-                if text := MOVEMENTS.get(movement.event):
-                    self.print_dimmed(f"{text} {movement.page_id or movement.reason}".strip())
+            case Paged(movement) if movement.event in MOVEMENTS:
+                self.print_dimmed(f"{MOVEMENTS[movement.event]} {movement.page_id or movement.reason}".strip())
             case ApprovalNeeded(_, name, _):
                 self.print_dimmed(f"{name} waits for approval")
+            case HelperEvent(_, name, inner):
+                self._print_helper(name, inner)
             case _:
                 pass
 
-    def print_dimmed(self, text: str) -> None:
+    def _print_text(self, text: str) -> None:
+        if self._screen:
+            self._screen.feed(text)
+            return
+        say(text, nl=False, stream=self._stream)
+        self._in_line = not text.endswith("\n")
+        sys.stdout.flush()
+
+    def _print_helper(self, name: str, event: Event) -> None:
+        """Print what happened in a helper, indented and short: calls, failures and its end."""
+        match event:
+            case HelperEvent(_, inner_name, inner):
+                self._print_helper(f"{name} > {inner_name}", inner)
+            case ToolStarted(_, tool, arguments):
+                self.print_dimmed(f"{name} > {tool}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})", depth=1)
+            case ToolFinished(_, tool, text, True):
+                self.print_dimmed(f"{name} > {tool} failed: {text}", depth=1)
+            case StreamLost(reason, _):
+                self.print_dimmed(f"{name} > {reason}; trying again", depth=1)
+            case Stopped(reason):
+                self.print_dimmed(f"{name} > {reason}", depth=1)
+            case _:
+                pass
+
+    def print_dimmed(self, text: str, *, depth: int = 0) -> None:
         """Print a dimmed line to standard error, cut to `DIMMED_CHARS`; nothing with `--quiet`."""
         if self._quiet:
             return
         line = " ".join(text.split())
-        self._to_stderr(line if len(line) <= DIMMED_CHARS else line[: DIMMED_CHARS - 1] + "…", dim=True)
+        line = line if len(line) <= DIMMED_CHARS else line[: DIMMED_CHARS - 1] + "…"
+        self._to_stderr(line, depth=depth, dim=True)
 
     def embedding(self, background: BackgroundWork) -> None:
         """Print the progress of the embedding while it takes long."""
@@ -185,9 +221,9 @@ class Printer:
         with shown_typing():
             return confirm(question)
 
-    def _to_stderr(self, line: str, **style: Any) -> None:
+    def _to_stderr(self, line: str, *, depth: int = 0, **style: Any) -> None:
         self._end_line()
-        say(f"  · {line}", err=True, **style)
+        say(f"  {'  ' * depth}· {line}", err=True, **style)
         if self._screen and self._is_busy:
             self._screen.wait(self.running_tool or "thinking")
 

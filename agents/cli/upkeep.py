@@ -66,7 +66,10 @@ def check_command(shared: Shared, name: str, fix: bool, file: Path | None, as_li
 @click.argument("file", type=PATH)
 @json_option("Print the result as JSON.")
 def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> None:
-    """Write everything of the agent NAME into FILE. The agent may be running."""
+    """Write everything of the agent NAME into FILE. The agent may be running.
+
+    What its helpers answered and found is in it, their own memories are not.
+    """
     name, _ = shared.existing(name)
     with shared.home.read(name) as reader:
         reader.export(file)

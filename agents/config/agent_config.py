@@ -8,6 +8,8 @@
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +25,7 @@ from pager import ChromaEmbedder, EmbedderConfigError, Limits, RejectedError
 
 # Without window.limit_tokens the model's own window counts, at most this. What fits no such window fits none.
 LARGEST_WINDOW = 200_000
+MAX_HELPERS_DEEP = 3  # an agent's helpers, their helpers, and theirs
 # The arguments of Limits.for_window, by their places in the file. The first that does not fit is blamed.
 _WINDOW_ARGUMENTS = (
     *(("window", key) for key in ("max_part_tokens", "notify_at", "evict_at", "evict_to")),
@@ -60,6 +63,7 @@ class AgentConfig(Section):
     prices: PricesConfig | None = Field(default=None, validate_default=True)
     """Dollars per million tokens, to count what is spent."""
 
+    _helpers: dict[int, "AgentConfig"] = PrivateAttr({})
     _document: Document = PrivateAttr(
         Document({}, {(): Written(ConfigPlace(Path("agent.yaml")), ConfigPlace(Path("agent.yaml")))})
     )
@@ -76,8 +80,13 @@ class AgentConfig(Section):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the YAML files that describe this agent: its own, and those that it extends."""
+        """Return the YAML files that describe this agent: its own, those that it extends, those of whom it helps."""
         return self._document.files
+
+    @property
+    def helpers(self) -> dict[int, "AgentConfig"]:
+        """Return the agents that help this one, by the numbers of their tools. `load` fills it."""
+        return self._helpers
 
     # Rules between sections: a validator sees the sections above its own, as far as they are right themselves.
 
@@ -136,9 +145,13 @@ def _reason_not_to_fit(arguments: dict[str, Any]) -> str:
     return ""
 
 
-def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
-    """Return the agent that `path` describes, `${VAR}` taken from `environ`. Raise ConfigError with all problems."""
+def load(path: Path, environ: Mapping[str, str], *, above: tuple[tuple[Path, ...], ...] = ()) -> AgentConfig:
+    """Return the agent that `path` describes, `${VAR}` taken from `environ`, with its helpers. If it is a helper, the
+    files of the agents `above` describe it, too. Raise ConfigError with all problems, those of helpers too.
+    """
     document = read(path, environ)
+    above = (*above, document.files)
+    document = replace(document, files=tuple(chain.from_iterable(reversed(above))))
     problems = [ConfigProblem(each.value, mistake) for each in document.written.values() for mistake in each.mistakes]
     problems += _resolve_block_files(document)
     try:
@@ -155,9 +168,45 @@ def load(path: Path, environ: Mapping[str, str]) -> AgentConfig:
             written = document.at("archival", "embedder", *named)
             place = written.key if error.argument else written.value
             problems.append(ConfigProblem(place, f"archival.embedder: {error}"))
+    problems += _load_helpers(config, environ, above)
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def _load_helpers(
+    config: AgentConfig, environ: Mapping[str, str], above: tuple[tuple[Path, ...], ...]
+) -> Iterator[ConfigProblem]:
+    """Load the other agents among the tools into their configuration. Each is relative to the file that names it."""
+    for number, tool in enumerate(config.tools):
+        if not isinstance(tool, tool_sections.HelperTool):
+            continue
+        place = config.place("tools", number, "agent")
+        path = place.file.parent / tool.agent
+        agents = [*(files[0] for files in above), path]
+        if path.resolve() in [each.resolve() for each in agents[:-1]]:
+            circle = " -> ".join(map(str, agents))
+            yield ConfigProblem(place, f"tools.{number}.agent: an agent helps itself: {circle}. Take one of them out.")
+        elif len(above) > MAX_HELPERS_DEEP:
+            deep = " -> ".join(map(str, agents))
+            what = f"tools.{number}.agent: helpers of helpers go {len(above)} deep"
+            yield ConfigProblem(place, f"{what}, at most {MAX_HELPERS_DEEP} are allowed: {deep}.")
+        elif not path.is_file():
+            yield ConfigProblem(
+                place, f"tools.{number}.agent: there is no file {path}. Create it, or correct the path."
+            )
+        else:
+            try:
+                helper = config.helpers[number] = load(path, environ, above=above)
+            except ConfigError as error:
+                yield from error.problems
+                continue
+            if config.limits.max_usd is not None and helper.prices is None:
+                why = "has no prices, and limits.max_usd of this agent counts what its helpers spend"
+                yield ConfigProblem(place, f"tools.{number}.agent: {helper.name} {why}. Add 'prices:' to {path}.")
+            if helper.archival.index != "local":
+                why = "has its index on a server, where a purge would not find it"
+                yield ConfigProblem(place, f"tools.{number}.agent: {helper.name} {why}. Leave out 'archival.index'.")
 
 
 def _resolve_block_files(document: Document) -> Iterator[ConfigProblem]:

@@ -237,10 +237,12 @@ class HelperTool(ToolConfig):
     kind = "agent"
     agent: Text
     """The YAML file of the other agent, relative to this one."""
+    description: Text | None = None
+    """What this agent is told of its helper. Default: the beginning of the helper's instructions."""
     archive: Literal["own", "read"] = "own"
     """own: the helper has only what it finds itself; read: it also searches the archive of this agent."""
     timeout_seconds: PositiveNumber = 3600.0
-    """A helper that takes longer is stopped, and the call is answered with an error."""
+    """A helper that takes longer is stopped at its next step, and the call is answered with an error."""
 
 
 _KINDS: dict[str, type[ToolSection]] = {

@@ -4,13 +4,18 @@ pager.db     the truth (SQLite)
 chroma/      the vector index, which can be rebuilt from it
 lock         names the process that writes
 inbox/       commands that other processes have left for that process
+helpers/     the agents that worked for this one: a directory like this for each call
 """
 
+import hashlib
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
 
 from pager.safety import foreign_files
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class AgentFiles:
@@ -22,6 +27,24 @@ class AgentFiles:
         self.index = directory / "chroma"
         self.lock = directory / "lock"
         self.inbox = directory / "inbox"
+        self.helpers = directory / "helpers"
+
+    @property
+    def owner(self) -> Path:
+        """Return the directory of the agent that this one works for, and those above it; else its own."""
+        above = self.directory.parent.parent
+        is_helper = self.directory.parent.name == "helpers" and (above / "pager.db").is_file()
+        return AgentFiles(above).owner if is_helper else self.directory
+
+    def helper(self, call_id: str) -> "AgentFiles":
+        """Return where the helper that answers a call has its files. The id of a call comes from a server."""
+        name = call_id if _NAME.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:40]
+        return AgentFiles(self.helpers / name)
+
+    def of_helpers(self) -> "list[AgentFiles]":
+        """Return the files of all helpers that have any. What is behind a link is not of this agent."""
+        found = [path.parent for path in sorted(self.helpers.glob("*/pager.db")) if path.is_file()]
+        return [AgentFiles(each) for each in found if not (self.helpers.is_symlink() or each.is_symlink())]
 
     def make_directory(self) -> None:
         """Create the directory and its missing parents, readable by their owner only. Raises OSError."""

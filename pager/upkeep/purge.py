@@ -8,7 +8,7 @@ erases freed database pages and the log. If the process dies before that, the ne
 import errno
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import tzinfo
@@ -31,38 +31,51 @@ from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, mark_unembedded
 from pager.vectors.facts import FactVectors
 
+OF_ANOTHER = "the agent that this one worked for"
 
-def purge(store: Store, pages: Pages, page_id: str, actor: str, zone: tzinfo, *, inbox: Path, since: float) -> int:
-    """Erase a page, facts that say nothing else, and half-written files from before `since`. Return how many places."""
-    page = _page_to_purge(pages, page_id)
+
+def eraser_of(store: Store, pages: Pages, page_id: str) -> Eraser:
+    """Return what erases a page's text. Raise NotFoundError if there is no such page, or it is purged already."""
+    page = read_page_id(page_id)
+    if page.kind == "k":
+        raise RejectedError(f"{page} is a skill, which is read from a file: remove it there, then open the agent anew.")
+    text = pages.text(str(page))
     said: list[Json] = [json.loads(block) for _, block in _parts(store, page)]
     media = [source for block in said for item in media_in(block) for source in media_sources(item)]
-    texts = [pages.text(str(page))] if page.kind == "f" else [text for block in said if (text := text_of(block))]
+    texts = [text] if page.kind == "f" else [text for block in said if (text := text_of(block))]
     texts += [text.removeprefix(checklist.FINISHED) for text in texts if text.startswith(checklist.FINISHED)]
-    eraser = Eraser(texts, media)
+    return Eraser(texts, media)
+
+
+def purge(
+    store: Store, eraser: Eraser, page: PageId | None, actor: str, zone: tzinfo, *, inbox: Path, since: float
+) -> int:
+    """Erase a page, facts that say nothing else, and half-written files from before `since`. Return how many places.
+
+    Without a page it is one of another memory, whose text stands here, too.
+    """
     files = _clean_files(inbox, eraser, since)
     with store.transaction():
-        store.settings.put("purging", str(page))
-        store.settings.put("purges", str(int(store.settings.get("purges") or 0) + 1))
+        store.settings.put("purging", str(page or OF_ANOTHER))  # from here on the ledger may be rewritten
         facts = store.maintenance.facts_for_words()
         equal = [PageId("f", fact) for fact, text in facts if eraser.erase(text) == PURGED != text]
         equal = [fact for fact in equal if fact != page]
+        pages = [page, *equal] if page else equal
         gone, touched = ([*pages, *equal] for pages in _pages_around(store, page))
         for part in store.maintenance.asides_naming([str(each) for each in touched]):
             store.maintenance.overwrite_part(part, emptied)
         _scrub_preambles(store, touched, zone)
-        for each in [page, *equal]:
+        for each in pages:
             if each.kind == "f":
                 _scrub_links(store, str(each), eraser)
             _remove_page(store, each)
         _scrub_errors(store, files)
         changed = store.maintenance.rewrite(eraser.erase_in_column)
-        for table, row in changed:
-            if table == "facts":
-                store.maintenance.drop_vector(row)  # it was computed from the erased text
-                mark_unembedded(store)
-            elif table == "parts":
-                store.said.renew_vector(row)
+        if not (pages or changed or files):
+            store.settings.put("purging", None)
+            return 0
+        store.settings.put("purges", str(int(store.settings.get("purges") or 0) + 1))
+        _renew_vectors(store, changed)
         _recount(store, {row for table, row in changed if table in ("parts", "forms")})
         for block in store.core.blocks():
             store.core.recount(block.version, tokens.total(block.value))
@@ -70,21 +83,14 @@ def purge(store: Store, pages: Pages, page_id: str, actor: str, zone: tzinfo, *,
             store.prompt.unpin(each)
             store.prompt.end_residency(each, "pinned", store.conversation.last_step(), "purged")
         store.prompt.end_epoch(store.conversation.last_step())
-        places = 1 + len(equal) + len(changed) + len(files)
+        places = len(pages) + len(changed) + len(files)
         more: Json = {"also": [str(each) for each in equal]} if equal else {}
-        store.ledger.write("purge", str(page), reason="asked for", actor=actor, places=places, **more)
-        reason = f"it said nothing but what {page} said"
+        asked = "asked for" if page else f"it is a text of {OF_ANOTHER}"
+        store.ledger.write("purge", str(page) if page else None, reason=asked, actor=actor, places=places, **more)
+        reason = f"it said nothing but what {page or OF_ANOTHER} said"
         for each in equal:
             store.ledger.write("purge", str(each), reason=reason, actor=actor, places=1)
     return places
-
-
-def _page_to_purge(pages: Pages, page_id: str) -> PageId:
-    page = read_page_id(page_id)
-    if page.kind == "k":
-        raise RejectedError(f"{page} is a skill, which is read from a file: remove it there, then open the agent anew.")
-    pages.text(str(page))  # raises if it does not exist or is purged already
-    return page
 
 
 def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
@@ -147,8 +153,10 @@ def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> Non
     store.maintenance.rewrite_core_shown(name, eraser.erase_linked)
 
 
-def _pages_around(store: Store, page: PageId) -> tuple[list[PageId], list[PageId]]:
+def _pages_around(store: Store, page: PageId | None) -> tuple[list[PageId], list[PageId]]:
     """Return the pages that are purged with this one, and those that may show a piece of it."""
+    if page is None:
+        return [], []
     row = store.conversation.original(page.number) if page.kind == "x" else None
     gone = [page, *(PageId("x", part) for part, _ in _parts(store, page) if page.kind == "s")]
     return gone, [*gone, PageId("s", row["step"])] if row else gone
@@ -183,6 +191,16 @@ def emptied(raw: str) -> str:
     if kind.endswith("_tool_result"):
         return dump({**kept, "content": {"type": f"{kind}_error", "error_code": "unavailable"}})
     return dump(text_block(PURGED))
+
+
+def _renew_vectors(store: Store, changed: Collection[tuple[str, int]]) -> None:
+    """Drop the vectors that were computed from the erased text."""
+    for table, row in changed:
+        if table == "facts":
+            store.maintenance.drop_vector(row)
+            mark_unembedded(store)
+        elif table == "parts":
+            store.said.renew_vector(row)
 
 
 def _recount(store: Store, parts: set[int]) -> None:

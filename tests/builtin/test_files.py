@@ -104,7 +104,7 @@ def test_a_file_is_written_whole_with_its_directories_and_keeps_its_mode(notes: 
         files("write_file", path="a/b/c.sh", text="née\n")
     assert (notes / "a/b/c.sh").read_text(encoding="utf-8") == "née\n"
     assert stat.S_IMODE((notes / "a/b/c.sh").stat().st_mode) == 0o750
-    assert os.listdir(notes / "a/b") == ["c.sh"]
+    assert [each.name for each in (notes / "a/b").iterdir()] == ["c.sh"]
     assert "plans is a directory" in files("write_file", path="plans", text="x")
 
 
@@ -124,9 +124,9 @@ def test_what_a_crash_left_of_a_write_is_in_nobodys_way(
         patched.setattr(os, "unlink", leaves)
         assert "SystemExit" in files("write_file", path="a", text="after")
     assert (notes / "a").read_text(encoding="utf-8") == "before"
-    assert len(os.listdir(notes)) == 3
+    assert len([*notes.iterdir()]) == 3
     files("write_file", path="a", text="after")
-    assert sorted(os.listdir(notes)) == ["a", "plans"]
+    assert {each.name for each in notes.iterdir()} == {"a", "plans"}
 
 
 def test_an_edit_is_exact_and_unique(notes: Path, files: BuiltIns) -> None:

@@ -15,7 +15,8 @@ from agents.agent import Agent
 from agents.events import Stopped
 from agents.tasks import NUDGE
 from pager import Checklist
-from pager.memory import INTERRUPTED
+from pager.memory import INTERRUPTED, Memory
+from pager.reader import MemoryReader
 from pager.types import Json
 from tests.crash.children import Life, run
 from tests.crash.commit_points import EVERY, one_of_each
@@ -65,7 +66,7 @@ def was_said(agent: Agent, text: str) -> bool:
 
 def judge_acknowledged(agent: Agent, life: Life) -> None:
     steps = [stay.page_id for stay in agent.memory.history.resident()]
-    results = results_of(agent, steps)
+    results = results_of(agent.memory, steps)
     for kind, text, *more in life.said:
         assert was_said(agent, text)
         if kind == "replied":
@@ -74,11 +75,9 @@ def judge_acknowledged(agent: Agent, life: Life) -> None:
             assert results[more[0]] == more[1]
 
 
-def results_of(agent: Agent, steps: list[str]) -> dict[str, str]:
+def results_of(memory: Memory | MemoryReader, steps: list[str]) -> dict[str, str]:
     """Every result by its call, each of which is answered once."""
-    blocks = [
-        block for step in steps for block in agent.memory.history.blocks_of(step) if block["type"] == "tool_result"
-    ]
+    blocks = [block for step in steps for block in memory.history.blocks_of(step) if block["type"] == "tool_result"]
     assert len({block["tool_use_id"] for block in blocks}) == len(blocks)
     return {block["tool_use_id"]: "".join(inner["text"] for inner in block["content"]) for block in blocks}
 
@@ -98,7 +97,7 @@ def judge_conversation(agent: Agent) -> list[tuple[str, Json, str]]:
     assert len(steps) == len(TEXTS) + len(REPLIES)
     assert [fact.text for fact in reversed(memory.inspect.newest_facts())] == list(FACTS)
     assert [block.value for block in memory.core() if block.name == "human"] == ["likes hats"]
-    results = results_of(agent, steps)
+    results = results_of(agent.memory, steps)
     return [(block["name"], block["input"], results[block["id"]]) for block in called]
 
 
@@ -170,7 +169,7 @@ def finish_task(directory: Path, life: Life) -> list[str]:
         recalled = [row.page_id for row in agent.memory.ledger(events=["recall"])]
         assert (facts[0], recalled.count("f1")) == (FACTS[1], 1)
         assert agent.memory.check() == []
-        results = results_of(agent, steps)
+        results = results_of(agent.memory, steps)
         doubts = [text for text in results.values() if text == INTERRUPTED]
         assert shop.effects().count("paid blue hat") == 1 or (doubts and "paid blue hat" not in shop.effects())
         stage.assert_over()

@@ -56,13 +56,13 @@ def test_nothing_leads_out_of_the_root(root: Path, files: BuiltIns, path: str) -
     (root / "directory").symlink_to("../outside")
     (root / "chain").symlink_to("directory")
     (root / "loop").symlink_to("loop")
-    before = sorted(os.listdir(root))
+    before = {each.name for each in root.iterdir()}
     answers = everything(files, path)
     assert SECRET not in str(answers)
     assert [answer for answer in answers if not answer.startswith("refused: ")] == []
     assert (root.parent / "outside" / "f").read_text(encoding="utf-8") == SECRET
-    assert os.listdir(root.parent / "outside") == ["f"]
-    assert sorted(os.listdir(root)) == before
+    assert [each.name for each in (root.parent / "outside").iterdir()] == ["f"]
+    assert {each.name for each in root.iterdir()} == before
     assert SECRET not in files("search_files", pattern="secret")
 
 
@@ -110,7 +110,7 @@ def test_in_a_race_with_whoever_swaps_directories_nothing_outside_is_read_or_wri
     finally:
         over.set()
         thread.join()
-    assert os.listdir(root.parent / "outside") == ["f"]
+    assert [each.name for each in (root.parent / "outside").iterdir()] == ["f"]
 
 
 def listening(path: Path) -> None:
@@ -214,7 +214,8 @@ def test_what_the_agent_is_and_runs_is_not_written(tmp_path: Path, path: str, wh
     (tmp_path / f"{name}.py").write_text("def look() -> str:\n    '''Look.'''\n    return ''\n", encoding="utf-8")
     (tmp_path / "home" / "other").mkdir(parents=True)
     (tmp_path / "home" / "other" / "pager.db").touch()
-    more = "extends: base.yaml\ncore: {blocks: {human: {file: human.md}}}\nmodel: {provider: scripted, script: replies.yaml}\n"
+    more = "extends: base.yaml\ncore: {blocks: {human: {file: human.md}}}\n"
+    more += "model: {provider: scripted, script: replies.yaml}\n"
     entries = f"builtin: files, root: ., write: true}}\n  - {{use: '{name}:look'"
     files = BuiltIns(tmp_path, entries, more=more)
     before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
