@@ -195,4 +195,4 @@ def test_a_helper_is_printed_indented_and_short_and_its_question_is_answered_fro
     place.model.script(call("reader", task="Again."), DONE, DONE)
     events = place.run("More.", options=("--json",)).events
     inside = [event["inner"] for event in events if event["event"] == "helperevent"]
-    assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well"}
+    assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well", "result": None}
