@@ -129,6 +129,6 @@ class HelperEvent:
 
 
 Event = (
-    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded
-    | HelperEvent | Stopped
+    Text | Thinking | StreamLost | Replied | ToolStarted | ToolFinished | Paged | Planned | ApprovalNeeded | HelperEvent
+    | Stopped
 )  # fmt: skip

@@ -5,6 +5,7 @@ what is on disk: after a crash, at a limit of the agent that made the call, or w
 a person. A helper that is done answers from its summary, without a request.
 """
 
+import json
 from collections.abc import Collection, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
@@ -178,6 +179,8 @@ class Run:
         task = tasks.current(memory)
         is_done = task is not None and task.state == "done"
         text = task.summary if task and is_done else f"{self._call.name} did not finish its task: {stopped.text}"
+        if task and is_done and task.result is not None:
+            text += f"\n\n{json.dumps(task.result, ensure_ascii=False)}"
         if not is_done and words.text:
             text += f"\n\nThe last that it said: {words.text}"
         newest = memory.inspect.steps(0, 2).rows  # a reply, or behind it a message that it had not read

@@ -124,8 +124,8 @@ class Loop:
         self, on_reply: Callable[[], object] = lambda: None, before_request: Callable[[], bool] = lambda: True
     ) -> Generator[Event]:
         """Answer the open turn. `on_reply` is called in the transaction that commits a reply, or the result of a
-        helper: whatever was paid for. `before_request` is called behind the results of each: where it returns False,
-        the turn ends without another request."""
+        helper: whatever was paid for; `before_request` behind the results of each. Where that returns False, the turn
+        ends without another request."""
         stop_reason = ""
         while self._memory.turn_is_open:
             if calls := self._memory.open_calls:
@@ -138,7 +138,7 @@ class Loop:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                     break
             left_open = bool(self._memory.open_calls)  # stopped between two of them, or in a helper
-            if not (left_open or before_request()) and self._memory.end_turn():
+            if not left_open and not before_request() and self._memory.end_turn():
                 break
             if stopped := self._reason_to_stop():
                 if stopped.reason in LAST_WORD_AT and not left_open:

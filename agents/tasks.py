@@ -159,12 +159,12 @@ class TaskRunner:
         self._hold = hold
 
     def start(
-        self, text: str, *, output: ResultSchema | None = None, sources: Collection[str] = ()
+        self, text: str, *, sources: Collection[str] = (), output: ResultSchema | None = None
     ) -> Generator[Event]:
         """Start a task and yield what happens. Raise RejectedError if another one is still open.
 
-        Its result has to fit `output`, of which the agent reads behind the text, or else what is configured. Untrusted
-        `sources` of the text label what the agent writes.
+        Untrusted `sources` of the text label what the agent writes. Its result has to fit `output`, of which the agent
+        reads behind the text, or else what is configured.
         """
         with self._hold():
             task = current(self._memory)

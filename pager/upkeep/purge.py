@@ -43,7 +43,7 @@ def eraser_of(store: Store, pages: Pages, page_id: str) -> Eraser:
     said: list[Json] = [json.loads(block) for _, block in _parts(store, page)]
     media = [source for block in said for item in media_in(block) for source in media_sources(item)]
     texts = [text] if page.kind == "f" else [text for block in said if (text := text_of(block))]
-    texts += [each.removeprefix(checklist.FINISHED) for each in texts if each.startswith(checklist.FINISHED)]
+    texts += [text.removeprefix(checklist.FINISHED) for text in texts if text.startswith(checklist.FINISHED)]
     return Eraser(texts, media)
 
 

@@ -133,28 +133,6 @@ def test_ctrl_c_twice_stops_now_also_in_the_middle_of_a_tool(place: Shop) -> Non
     assert "interrupted, may have run" in json.dumps(place.model.requests[1]["messages"][-1])
 
 
-def test_a_helper_is_printed_indented_and_short_and_its_question_is_answered_from_here(place: Shop) -> None:
-    model = f"model: {{id: m, base_url: '{place.model.base_url}'}}"
-    reader = f"name: reader\n{model}\narchival: {{embedder: none}}\n{REFUND}"
-    (place.folder / "reader.yaml").write_text(reader)
-    place.more += "tools: [{agent: reader.yaml}]\n"
-    place.model.script(call("reader", task="Refund order 17."), call("refund", order=17))
-    paused = place.run("See to the refunds.")
-    assert paused.code == 3
-    assert "refund waits for approval and was not run: the helper reader asks." in paused.err
-    assert "    · reader > approval" in paused.err.splitlines()
-    place.model.script(DONE, DONE)
-    done = place.run("--resume", "--approve")
-    assert (done.code, "    · reader > refund(order=17)" in done.err.splitlines()) == (0, True)
-    assert "order 17 was refunded" in json.dumps(place.model.requests[2]["messages"])
-    listed = command_line("list", "--json", "--home", place.home).json["agents"]
-    assert [(agent["name"], agent["helpers"]) for agent in listed] == [("x", 1)]
-    place.model.script(call("reader", task="Again."), DONE, DONE)
-    events = place.run("More.", options=("--json",)).events
-    inside = [event["inner"] for event in events if event["event"] == "helperevent"]
-    assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well"}
-
-
 def test_the_plan_and_the_limits_are_shown(place: Shop) -> None:
     plan = call("core_append", block="plan", text="- [x] look\n- [ ] go home")
     place.model.script(plan, DONE)
@@ -196,3 +174,25 @@ def test_a_skill_can_be_traced(place: Shop) -> None:
     assert "It is in the prompt now" in traced
     assert "The agent paged k1 in" in traced
     assert "k1 (hats)" in command_line("trace", "x", "k2", "--home", place.home).out
+
+
+def test_a_helper_is_printed_indented_and_short_and_its_question_is_answered_from_here(place: Shop) -> None:
+    model = f"model: {{id: m, base_url: '{place.model.base_url}'}}"
+    reader = f"name: reader\n{model}\narchival: {{embedder: none}}\n{REFUND}"
+    (place.folder / "reader.yaml").write_text(reader)
+    place.more += "tools: [{agent: reader.yaml}]\n"
+    place.model.script(call("reader", task="Refund order 17."), call("refund", order=17))
+    paused = place.run("See to the refunds.")
+    assert paused.code == 3
+    assert "refund waits for approval and was not run: the helper reader asks." in paused.err
+    assert "    · reader > approval" in paused.err.splitlines()
+    place.model.script(DONE, DONE)
+    done = place.run("--resume", "--approve")
+    assert (done.code, "    · reader > refund(order=17)" in done.err.splitlines()) == (0, True)
+    assert "order 17 was refunded" in json.dumps(place.model.requests[2]["messages"])
+    listed = command_line("list", "--json", "--home", place.home).json["agents"]
+    assert [(agent["name"], agent["helpers"]) for agent in listed] == [("x", 1)]
+    place.model.script(call("reader", task="Again."), DONE, DONE)
+    events = place.run("More.", options=("--json",)).events
+    inside = [event["inner"] for event in events if event["event"] == "helperevent"]
+    assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well", "result": None}
