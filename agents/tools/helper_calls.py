@@ -88,7 +88,9 @@ class HelperCalls:
                     yield from self._hold(call, ApprovalNeeded(call.id, call.name, call.input))
                     break
                 if not allowed:
-                    self._memory.append_result(call.id, DENIED, is_error=True)
+                    with self._memory.transaction():
+                        self._memory.append_result(call.id, DENIED, is_error=True)
+                        on_result(call, True)
                     yield ToolFinished(call.id, call.name, DENIED, True)
                     continue
             sources = self._memory.read_page(call.step).via
