@@ -193,7 +193,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("name", "a/b", "letters, digits"), ("name", 5, "a text"),
     ("model", Clerk, "Clerk is a class; give an object of it"), ("model", None, "the id of a model"),
     ("model", object(), "agents.Model"), ("model", "", "empty"),
-    ("model", SimpleNamespace(name="x", stream=print), "no count_tokens, max_input_tokens, problem, unreachable, close"),
+    ("model", SimpleNamespace(name="x", stream=print), "no count_tokens, max_input_tokens, problem, unreachable"),
     ("tools", fetch_order, "a list of functions"), ("tools", [5], "no function"), ("tools", "abc", "a list"),
     ("tools", [undocumented], "docstring"), ("tools", [fetch_order, fetch_order], "another name"),
     ("instructions", b"x", "a text"), ("core", "Mara", "a dict of texts"), ("core", {"human": 5}, "'human'"),
