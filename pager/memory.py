@@ -765,7 +765,9 @@ def _text_of(said: Iterable[Json]) -> str:
 
 def _untrusted(source: str | Collection[str] | None) -> tuple[str, ...]:
     """Return the untrusted sources among one or several that are named."""
-    named = (source,) if isinstance(source, str) else source or ()
+    if not source:
+        return ()
+    named = (source,) if isinstance(source, str) else source
     return union(*(read_source(name).untrusted for name in named))
 
 
