@@ -2,25 +2,25 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from agents.explain import AnyMemory
 from agents.explain.trace_events import TraceEvent, by, quoted, searches
 from pager.inspect import Places, SaidPart, normalize_text
 from pager.types import Fact, read_step_id
 
-MOST_REASONS = 6
-
 
 def reasons(
-    reader: AnyMemory, places: Places, steps: Mapping[str, Sequence[SaidPart]], wanted: str, at: str | None
+    reader: AnyMemory, places: Places, steps: Mapping[str, Sequence[SaidPart]], wanted: str, at: str | None, most: int
 ) -> tuple[str, ...]:
-    """Return why none of these places stood in the request that `at` answered; for None in the next one."""
-    lines = [_core(reader, name, wanted, at) for name in places.core]
-    lines += [_step_reason(reader, page, parts, at) for page, parts in steps.items()]
-    lines += [_fact(reader, fact, wanted, at) for fact in places.facts]
-    if len(lines) > MOST_REASONS:  # the newest say most
-        lines = [f"{len(lines) - MOST_REASONS} more places are left out here.", *lines[-MOST_REASONS:]]
-    return tuple(lines) or ("Nothing holds these words: nobody has said them, and no tool brought them.",)
+    """Return why none of these places stood in the request that `at` answered; for None in the next one. Blocks come
+    before facts and facts before steps, of each the newest first."""
+    if not places:
+        return ("Nothing holds these words: nobody has said them, and no tool brought them.",)
+    why = [partial(_core, reader, name, wanted, at) for name in places.core]
+    why += [partial(_fact, reader, fact, wanted, at) for fact in places.facts]
+    why += [partial(_step_reason, reader, page, parts, at) for page, parts in steps.items()]
+    return tuple(each() for each in why[:most])
 
 
 def is_purged(reader: AnyMemory, page: str, at: str | None) -> bool:
@@ -75,7 +75,10 @@ def _since(reader: AnyMemory, page: str, parts: Sequence[SaidPart], left: str, a
     rows = [row for each in pages for row in reader.ledger(page=each, events=["page_in"], at=at)]
     if since := [row for row in rows if _number(row.step) > _number(left)]:
         return f"; it was last paged in after {max(since, key=lambda row: row.number).step}"
-    met = [event for event in _searches(reader, page, "", at) if event.step and _number(event.step) > _number(left)]
+    text = " ".join(part.text for part in parts)
+    met = [
+        event for event in _searches(reader, page, text, "", at) if event.step and _number(event.step) > _number(left)
+    ]
     if met:
         return f"; the last search that met it came after {met[-1].step}, and nothing paged it in"
     return "; since then no search has met it, and nothing paged it in"
@@ -93,7 +96,7 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
         return f"{fact.id} had ended: {by(ended[-1].actor)} said after {ended[-1].step}: {ended[-1].reason}"
     if ended:
         return f"{fact.id} had been superseded by {ended[-1].detail.get('by')} after {ended[-1].step}."
-    found = [event for event in _searches(reader, fact.id, wanted, at) if event.at >= fact.at]
+    found = [event for event in _searches(reader, fact.id, fact.text, wanted, at) if event.at >= fact.at]
     if not found:
         return f"{fact.id} was in the archive, and nothing has asked for it."
     last = found[-1]
@@ -103,8 +106,8 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
     return f"{fact.id} was in the archive, and the last search missed it, {when}: {last.text}"
 
 
-def _searches(reader: AnyMemory, page: str, wanted: str, at: str | None) -> list[TraceEvent]:
-    events = searches(reader, [page], wanted)
+def _searches(reader: AnyMemory, page: str, text: str, wanted: str, at: str | None) -> list[TraceEvent]:
+    events = searches(reader, {page: text}, wanted)
     return [event for event in events if not event.step or _number(event.step) < _number(at)]
 
 

@@ -14,7 +14,7 @@ from agents.explain import AnyMemory
 from agents.explain.costs import costs
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import core_tier
-from agents.explain.trace import trace
+from agents.explain.trace import MOST, trace
 from pager.errors import NotFoundError
 from pager.inspect import MOST_COLUMNS, PARTS, PromptPiece
 from pager.types import Json
@@ -169,8 +169,8 @@ def _newest(reader: AnyMemory) -> str | None:
     return last[0].step if last else None
 
 
-def _span(query: Query) -> dict[str, int]:
-    return {"offset": _number(query, "offset", 0), "limit": min(ROWS, _number(query, "limit", ROWS))}
+def _span(query: Query, limit: int = ROWS) -> dict[str, int]:
+    return {"offset": _number(query, "offset", 0), "limit": min(ROWS, _number(query, "limit", limit))}
 
 
 def _number(query: Query, name: str, default: int) -> int:
@@ -180,7 +180,9 @@ def _number(query: Query, name: str, default: int) -> int:
 
 ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "now": _now, "columns": _columns, "request": _request, "piece": _piece, "raw": _raw, "core": _core,
-    "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
+    "trace": lambda reader, query: trace(
+        reader, query.get("text", ""), query.get("at") or None, limit=max(1, _span(query, MOST)["limit"])
+    ),
     "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
     "facts": lambda reader, query: reader.inspect.facts(
         query.get("kind") or "all", text=query.get("text", ""), source=query.get("source", ""), **_span(query)

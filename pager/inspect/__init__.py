@@ -21,6 +21,7 @@ from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin,
 
 __all__ = [
     "MOST_COLUMNS", "PARTS", "AnsweredRequest", "Change", "ChangedPiece", "Column", "CoreVersion", "Epoch", "FactSize",
-    "History", "Inspection", "MovedPiece", "Pin", "Places", "PromptPiece", "RequestSpan", "ResidentStep", "Rows", "SaidPart",
-    "StepRow", "Thresholds", "WindowPart", "WindowUse", "compose_accents", "contains_text", "normalize_text",
+    "History", "Inspection", "MovedPiece", "Pin", "Places", "PromptPiece", "RequestSpan", "ResidentStep", "Rows",
+    "SaidPart", "StepRow", "Thresholds", "WindowPart", "WindowUse", "compose_accents", "contains_text",
+    "normalize_text",
 ]  # fmt: skip

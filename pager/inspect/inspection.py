@@ -24,6 +24,7 @@ from pager.inspect.window import MOST_COLUMNS, Column, ResidentStep, WindowUse, 
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.safety.sources import read_source
+from pager.search.words import folded, telling_words
 from pager.store import Store
 from pager.store.lists import FACTS, STEPS
 from pager.store.rows import AnsweredRequest, Epoch, FactFilter, FactSize, Pin, RequestSpan, Rows, SaidPart, StepRow
@@ -46,6 +47,8 @@ from pager.types import (
 MOST_PLACES = 25  # of each kind in which a text is found, newest first
 LONGEST_LIST = 1_000
 MOST_SPANS = 240
+LONGEST_ASKED_CHARS = 20_000  # of a text that may be what a query asks for
+BATCH = 500  # texts in one statement
 
 
 @locked_class
@@ -247,6 +250,16 @@ class Inspection:
         """Return the newest searches that found or just missed one of the pages, or asked for a word, oldest first."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like_pattern(word) for word in words]
         return self._store.lists.searches(patterns, _span(0, limit)[1])
+
+    def asked_for(self, queries: Sequence[str], texts: Sequence[str]) -> list[list[bool]]:
+        """Return for each query whether it asks for each of the texts: whether they hold half of its telling words."""
+        told = [" ".join(telling_words(query)) for query in queries]
+        held = [folded(text[:LONGEST_ASKED_CHARS]) for text in texts]
+        terms: list[set[str]] = []
+        for start in range(0, len(told) + len(held), BATCH):
+            terms += map(set, self._store.conversation.terms([*told, *held][start : start + BATCH]))
+        asked, words = terms[: len(told)], terms[len(told) :]
+        return [[bool(query) and 2 * len(query & text) >= len(query) for text in words] for query in asked]
 
 
 def _check_kind(kind: str, kinds: Collection[str], of: str) -> None:
