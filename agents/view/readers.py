@@ -5,6 +5,9 @@ from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
 
+from agents.explain.fleet import figures
+from agents.explain.json_form import to_json
+from pager.errors import PagerError
 from pager.home import MESSAGE, CommandOutcome, Home
 from pager.reader import MemoryReader
 from pager.types import Json
@@ -29,6 +32,7 @@ class Readers:
         self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
+        self._figures: dict[str, tuple[str, Json]] = {}  # of each agent at a revision
         self._sent: dict[str, list[Json]] = {}  # commands from here that were not applied: id, kind, arguments
 
     def reader(self, name: str) -> MemoryReader:
@@ -50,6 +54,22 @@ class Readers:
                     opened.reader.close()
                 opened = self._open[name] = OpenReader(self.home.read(name), file, next(self._openings))
             return opened
+
+    def fleet(self) -> list[Json]:
+        """Return all agents with their figures; of one that cannot be read, why."""
+        return [self._summary(name) for name in self.home.names()]
+
+    def _summary(self, name: str) -> Json:
+        try:
+            running, revision = self.home.owner(name), self.revision(name)
+            known = self._figures.get(name)
+            if known is None or known[0] != revision:
+                known = self._figures[name] = (revision, to_json(figures(self.reader(name))))
+        except PagerError as error:
+            return {"name": name, "trouble": str(error)}
+        except OSError as error:  # it was deleted a moment ago
+            return {"name": name, "trouble": error.strerror}
+        return {"name": name, "running": running, "waiting": len(self.home.pending(name)), **known[1]}
 
     def pending(self, name: str, *, apply: bool) -> list[Json]:
         """Return the commands that no process has taken yet. With `apply`, edits are applied first if no process runs

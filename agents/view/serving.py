@@ -79,6 +79,8 @@ class ViewServer(LoopbackServer):
         match parts:
             case ["agents"]:
                 return {"agents": home.names(), "read_only": self.read_only, "home": str(home.path)}
+            case ["fleet"]:
+                return {"agents": home.names(), "fleet": self.readers.fleet()}
             case [name, "state"]:
                 return {
                     "agents": home.names(),
