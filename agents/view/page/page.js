@@ -1,14 +1,18 @@
 // One whole page in a dialog: a fact with the versions of its key, a step, or a spilled part.
 
-import { chip, el, fill, moment, number, time } from "./dom.js";
+import { chip, copyButton, el, fill, moment, number, time } from "./dom.js";
 import { pageActions } from "./edits.js";
 
 export async function openPage(sheet, page, ctx) {
-  const told = await ctx.get("page", { id: page });
+  const told = await ctx.get("page", { id: page, at: ctx.at });
   const { fact, step } = told;
-  const again = (other) => openPage(sheet, other, ctx);
+  const again = (other) => ctx.open(other);
   const about = fact ? factAbout(fact, again) : step ? stepAbout(step) : [];
   const close = () => sheet.close();
+  const jump = (at) => {
+    close();
+    ctx.go({ at });
+  };
   fill(
     sheet,
     el(
@@ -18,7 +22,7 @@ export async function openPage(sheet, page, ctx) {
       about,
       el("button", { type: "button", class: "quiet close", "aria-label": "Close", on: { click: close } }, "✕"),
     ),
-    el("div", { class: "text whole" }, told.text || "(no text)"),
+    told.parts?.length ? told.parts.map(said) : el("div", { class: "text whole" }, told.text || "(no text)"),
     told.versions?.length > 1 &&
       el(
         "div",
@@ -55,10 +59,20 @@ export async function openPage(sheet, page, ctx) {
         },
         "Trace it",
       ),
+      step && el("button", { type: "button", on: { click: () => jump(page) } }, "Go to its request"),
+      copyButton(() => told.text),
       !ctx.readOnly && pageActions(page, fact, told.pinned, ctx, close),
     ),
   );
+  sheet.dataset.page = page;
   if (!sheet.open) sheet.showModal();
+  sheet.scrollTop = 0;
+}
+
+// A piece of a step: what was said, a call, or its result, which stands behind it.
+function said(part) {
+  const kind = part.title === "error" ? "text whole bad" : part.title === "result" ? "text whole result" : "text whole";
+  return [part.title && el("h3", { class: "part-title" }, part.title), el("div", { class: kind }, part.text || "(no text)")];
 }
 
 function span(fact) {
@@ -95,5 +109,6 @@ function sourceText(source) {
 
 function stepAbout(step) {
   const where = step.resident ? "in the prompt" : "not in the prompt";
-  return [el("p", { class: "told" }, `${step.who} · `, time(step.at), ` · ${number(step.tokens)} tokens · ${where}${step.via.length ? ` · via ${step.via.join(", ")}` : ""}`)];
+  const via = step.via.length ? ` · via ${step.via.join(", ")}` : "";
+  return [el("p", { class: "told" }, `${step.who} · `, time(step.at), ` · ${number(step.tokens)} tokens · ${where}${via}`)];
 }
