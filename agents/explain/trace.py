@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from agents.explain.trace_events import RESIDENCIES, TraceEvent, quoted, searche
 from agents.explain.trace_reasons import is_purged, reasons
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect import Places, PromptPiece, SaidPart, contains_text, normalize_text
-from pager.types import Hit, read_page_id
+from pager.types import Hit, read_page_id, read_step_id
 
 MOST = 5  # pages, searches and similar pages, unless others are asked for
 MOST_COUNTED = 100  # places of a kind that are looked at to choose from
@@ -147,8 +148,9 @@ def trace(reader: AnyMemory, text: str, at: str | None = None, *, limit: int = M
             hits += reader.search_archive(text, limit=limit)
             hits += reader.search_recall(text, limit=limit)
         held = [] if missing else _held(reader, subject, at)
-        verdict = Verdict(at, present=False, reasons=(missing,)) if missing else _verdict(reader, subject, held, at)
-        names = _by_relevance(subject, held)
+        names = _by_relevance(subject, held, at)
+        verdict = _verdict(reader, subject, held, names, at)
+        verdict = Verdict(at, present=False, reasons=(missing,)) if missing else verdict
         lives = tuple(_life(reader, subject, name, held) for name in names[:limit])
         found = list(_searches(reader, subject))[::-1]
     near = tuple(replace(hit, text=" ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits)
@@ -174,16 +176,19 @@ def _missing_page(reader: AnyMemory, text: str) -> str:
     return f"There is no {'fact' if kind == 'f' else 'step'} {quoted(text.strip())}: {existing}."
 
 
-def _by_relevance(subject: _Subject, held: Sequence[Place]) -> list[str]:
+def _by_relevance(subject: _Subject, held: Sequence[Place], at: str | None) -> list[str]:
     """Return the places of a text, pages by their ids and core blocks by their names: what is in the prompt first, then
-    blocks, true facts, steps and ended facts, of each the newest first."""
+    blocks, true facts, steps and ended facts, of each the newest first; what came after `at` stands last."""
+    before = sys.maxsize if at is None else read_step_id(at)
+    later = {page for page in subject.steps if read_step_id(page) >= before}
+    later |= {fact.id for fact in subject.places.facts if read_step_id(fact.step) >= before}
     shown = {place.page_id for place in held}
     facts = {fact.id: 1 if fact.valid_until is None else 3 for fact in subject.places.facts}
     kinds = dict.fromkeys(subject.places.core, 0) | facts | dict.fromkeys(subject.steps, 2)
     present = {name: name in shown for name in kinds}
     if any(place.part == "core" for place in held):
         present |= dict.fromkeys(subject.places.core, True)
-    return sorted(kinds, key=lambda name: (not present[name], kinds[name]))  # they are the newest first
+    return sorted(kinds, key=lambda name: (not present[name], name in later, kinds[name]))  # they are the newest first
 
 
 def _life(reader: AnyMemory, subject: _Subject, name: str, held: Sequence[Place]) -> PageLife:
@@ -238,8 +243,10 @@ def _held(reader: AnyMemory, subject: _Subject, at: str | None) -> list[Place]:
     return list(dict.fromkeys(places))
 
 
-def _verdict(reader: AnyMemory, subject: _Subject, held: Sequence[Place], at: str | None) -> Verdict:
+def _verdict(
+    reader: AnyMemory, subject: _Subject, held: Sequence[Place], names: Sequence[str], at: str | None
+) -> Verdict:
     if held:
         return Verdict(at, present=True, places=tuple(held[:MOST_SHOWN]), more_places=max(0, len(held) - MOST_SHOWN))
-    why = reasons(reader, subject.places, subject.steps, subject.wanted, at, MOST_REASONS)
+    why = reasons(reader, subject.places, subject.steps, subject.wanted, at, names[:MOST_REASONS])
     return Verdict(at, present=False, reasons=why)

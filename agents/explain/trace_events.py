@@ -181,9 +181,17 @@ def _superseded(row: Movement, reader: AnyMemory) -> str:
 
 
 def _recalled(row: Movement, _: AnyMemory) -> str:
-    score = row.detail.get("score")
-    shown = f" (score {score:.3f})" if isinstance(score, int | float) else ""
-    return f"{row.page_id} was put behind the user's message unasked, {row.reason}{shown}"
+    return f"{row.page_id} was put behind the user's message unasked, {row.reason}{recalled_because(row)}"
+
+
+def recalled_because(row: Movement) -> str:
+    """Return why a page was put behind a message: how the message was judged, and the score of the page."""
+    detail = row.detail
+    if "needed" not in detail:  # an imported row may hold anything
+        return ""
+    nearest = {"cosine": "the nearest page has a cosine of", "coverage": "the best page holds a share of its words of"}
+    judged = f"{nearest[detail['measure']]} {detail['value']:.2f}, and {detail['needed']:.2f} was needed"
+    return f": {judged}{_scores((detail['score'], detail['parts']))}"
 
 
 SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {

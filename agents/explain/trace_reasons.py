@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from agents.explain import AnyMemory
 from agents.explain.trace_events import TraceEvent, by, quoted, searches
@@ -11,16 +10,23 @@ from pager.types import Fact, read_step_id
 
 
 def reasons(
-    reader: AnyMemory, places: Places, steps: Mapping[str, Sequence[SaidPart]], wanted: str, at: str | None, most: int
-) -> tuple[str, ...]:
-    """Return why none of these places stood in the request that `at` answered; for None in the next one. Blocks come
-    before facts and facts before steps, of each the newest first."""
+    reader: AnyMemory, places: Places, steps: Mapping[str, Sequence[SaidPart]], wanted: str, at: str | None,
+    names: Sequence[str],
+) -> tuple[str, ...]:  # fmt: skip
+    """Return why these places, pages by their ids and core blocks by their names, did not stand in the request that
+    `at` answered; for None in the next one."""
     if not places:
         return ("Nothing holds these words: nobody has said them, and no tool brought them.",)
-    why = [partial(_core, reader, name, wanted, at) for name in places.core]
-    why += [partial(_fact, reader, fact, wanted, at) for fact in places.facts]
-    why += [partial(_step_reason, reader, page, parts, at) for page, parts in steps.items()]
-    return tuple(each() for each in why[:most])
+    facts = {fact.id: fact for fact in places.facts}
+    lines: list[str] = []
+    for name in names:
+        if name in places.core:
+            lines.append(_core(reader, name, wanted, at))
+        elif name in facts:
+            lines.append(_fact(reader, facts[name], wanted, at))
+        else:
+            lines.append(_step_reason(reader, name, steps[name], at))
+    return tuple(lines)
 
 
 def is_purged(reader: AnyMemory, page: str, at: str | None) -> bool:

@@ -19,6 +19,7 @@ from agents.explain.json_form import to_json
 from agents.explain.scores import rounded
 from agents.explain.snapshot import core_tier
 from agents.explain.trace import MOST, trace
+from agents.explain.trace_events import recalled_because
 from agents.view import requests
 from agents.view.requests import Query, changed_lines, moment, number
 from pager.errors import NotFoundError
@@ -86,7 +87,9 @@ def _facts(reader: AnyMemory, query: Query) -> Any:
 
 def _ledger(reader: AnyMemory, query: Query) -> Any:
     events = [event for event in query.get("events", "").split(",") if event]
-    return reader.inspect.movements(events, **_span(query), at=moment(reader, query))
+    found = reader.inspect.movements(events, **_span(query), at=moment(reader, query))
+    rows = [{**to_json(row), "because": recalled_because(row) if row.event == "recall" else ""} for row in found.rows]
+    return {"total": found.total, "rows": rows}
 
 
 def _searches(reader: AnyMemory, query: Query) -> Json:

@@ -146,7 +146,12 @@ def test_a_recalled_fact_says_so(tmp_path: Path) -> None:
     talk.memory.archive("prefers window seats")
     reply = talk.ask("which window seats do I like?", "These.")
     found = trace(talk.memory, "prefers window seats", at=reply)
-    assert sentence(found, "recall").startswith("f1 was put behind the user's message unasked, for s1 (score ")
+    assert sentence(found, "recall").startswith(
+        "f1 was put behind the user's message unasked, for s1: the nearest page has a "
+    )
+    row = talk.memory.ledger(events=["recall"])[0].detail
+    assert row["value"] >= row["needed"]
+    assert round(sum(row["parts"].values()), 3) == round(row["score"], 3)
     assert [place.part for place in found.verdict.places] == ["recalled"]
 
 

@@ -74,7 +74,7 @@ function told(move) {
   const { detail } = move;
   if (move.event === "search") return `${tierName(detail.tier)}: “${detail.query}”, ${(detail.found || []).length} came back`;
   if (move.event === "core") return `${detail.block}: ${move.reason}`;
-  return move.reason;
+  return `${move.reason}${move.because}`;
 }
 
 // --- cost

@@ -23,7 +23,7 @@ export function listen({ go, stepBy, zoom, closed }) {
   byId("after").addEventListener("click", () => stepBy(1));
   byId("now").addEventListener("click", () => go({ at: null }));
   byId("home").addEventListener("click", () => go(ALL));
-  byId("agent").addEventListener("change", (event) => go({ ...ALL, agent: event.target.value || null }));
+  byId("agent").addEventListener("change", (event) => go({ agent: event.target.value || null, at: null, text: "" }));
   byId("find").addEventListener("submit", (event) => {
     event.preventDefault();
     if (here.agent) go({ tab: "trace", text: byId("find-text").value.trim() });

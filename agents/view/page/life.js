@@ -69,6 +69,16 @@ export class LifeStrip {
     return before;
   }
 
+  // The last step of so many requests around the middle of the frame; null if the newest are among them.
+  around(requests) {
+    const end = Math.max(requests, (this.from + this.to + requests) / 2);
+    return end >= this.total - 0.5 ? null : this.stepAt(end);
+  }
+
+  later(step, requests) {
+    return this.stepAt(this.place(numberOf(step)) + requests) || this.spans[this.spans.length - 1]?.last || step;
+  }
+
   stepAt(place) {
     let before = 0;
     for (const span of this.spans) {

@@ -73,7 +73,9 @@ function linked(text, ctx) {
 function life(page, ctx) {
   const { page_id: id, block, present } = page;
   const [first, ...others] = page.events.map((event) => moment(event, ctx));
-  const left = page.more_events && el("li", { class: "told left-out" }, `${number(page.more_events)} more events`);
+  const left = page.more_events
+    ? el("li", { class: "told left-out" }, `${number(page.more_events)} more events`)
+    : null;
   return el(
     "section",
     { class: "card life-of", "aria-label": `The life of ${id || block}` },
@@ -83,7 +85,7 @@ function life(page, ctx) {
       el("h2", {}, id ? chip(id, ctx.open, present) : `Core block ${block}`),
       el("p", { class: "told" }, present ? "in the prompt" : "not in the prompt"),
     ),
-    el("ol", { class: "life-events" }, first, left || null, others),
+    el("ol", { class: "life-events" }, first, left, others),
   );
 }
 
@@ -117,7 +119,7 @@ function more(told, limit, ctx) {
 
 function searched(told, ctx) {
   if (!told.searches.length) return null;
-  const earlier = told.more_searches && `${number(told.more_searches)} earlier ones are not shown`;
+  const earlier = told.more_searches ? `${number(told.more_searches)} earlier ones are not shown` : null;
   return el(
     "section",
     { class: "card", "aria-labelledby": "searched-title" },

@@ -155,6 +155,7 @@ async function panel(fresh) {
       root.className = `panel ${here.tab}`;
       fill(root);
       delete root.dataset.text;
+      delete root.dataset.fleet;
     } else known.turn += 1;
     await drawPanel(root, context());
   } catch (error) {

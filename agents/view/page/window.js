@@ -55,7 +55,7 @@ export class WindowCard {
   zoom(by) {
     const shown = this.told?.columns.length || this.chart.room();
     const wanted = by > 1 ? Math.max(shown + 1, shown * by) : Math.min(this.room() - 1, shown * by);
-    this.reach(this.through, Math.round(wanted));
+    this.reach(this.through && this.strip.around(wanted), Math.round(wanted));
   }
 
   reach(through, count) {
@@ -116,7 +116,13 @@ export class WindowCard {
     const step = at && Number(at.slice(1));
     if (!at || !newest.columns.length || step >= Number(newest.columns[0].step.slice(1)))
       return { ...newest, through, newest: true };
-    return { ...(await load(at)), through, newest: false };
+    return { ...(await load(this.beyond(at, limit))), through, newest: false };
+  }
+
+  // A step some columns later: what is shown stands in the middle, with a way in both directions.
+  beyond(at, limit) {
+    const later = this.life.agent === here.agent ? this.strip.later(at, limit / 2) : at;
+    return Number(later.slice(1)) > Number(at.slice(1)) ? later : at;
   }
 
   async drawLife(agent) {
