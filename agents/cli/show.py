@@ -147,9 +147,9 @@ def search_command(shared: Shared, name: str, text: str, limit: int, file: Path 
 def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> None:
     """Show what the agents of this home remember, and why a text left the prompt: live, in a browser.
 
-    It opens on the agent NAME, or on the list of all agents. Agents may be running. Only this machine can reach the page, and
-    whoever has its address can read and change memories: keep it secret. If no page appears, open the printed address;
-    some browsers may not read the file that leads to it. Ctrl-C ends it.
+    It opens on the agent NAME, or on the list of all agents. Agents may be running. Only this machine can reach the
+    page, and whoever has its address can read and change memories: keep it secret. If no page appears, open the
+    printed address; some browsers may not read the file that leads to it. Ctrl-C ends it.
     """
     from agents.view.readers import Readers
     from agents.view.serving import ViewServer

@@ -11,7 +11,7 @@ from pager.types import Movement
 @dataclass(frozen=True, slots=True)
 class AgentFigures:
     """An agent's window, memory and costs. `last_at` is when its newest step was written, `usd` None without prices,
-    `last_error` the newest error in its ledger."""
+    `last_error` the newest error in its ledger, or the newest call that was cut off."""
 
     model: str
     used_tokens: int
@@ -31,7 +31,7 @@ def figures(reader: AnyMemory) -> AgentFigures:
     with reader.read_snapshot():
         inspect, window = reader.inspect, reader.inspect.window()
         steps, usage, prices = inspect.steps(0, 1), inspect.usage(), load_prices(reader)
-        errors = reader.ledger(events=["error"], limit=1)
+        errors = reader.ledger(events=["error", "interrupted"], limit=1)
         return AgentFigures(
             model=window.model, used_tokens=window.used_tokens, usable_tokens=window.usable_tokens,
             requests=inspect.requests(0, 0).total, steps=steps.total, facts=inspect.fact_counts().current,

@@ -6,13 +6,15 @@ from typing import Any
 
 from agents.explain import AnyMemory
 from agents.explain.json_form import to_json
+from agents.explain.trace_events import recalled_because
 from pager.errors import NotFoundError
-from pager.inspect import MOST_COLUMNS, PARTS, PromptPiece
+from pager.inspect import MOST_COLUMNS, PARTS, MovedPiece, PromptPiece
 from pager.types import Json, read_step_id
 
 PIECE_CHARS = 1_500  # of a piece of a request in a list; the address `piece` returns the whole
 NEWEST_PIECES = 60  # of a conversation, unless all are asked for
 CONTEXT_LINES = 2
+MOST_RECALLED = 50  # pages that were put behind one message
 MOST_LINES = 400  # of each text whose difference is shown; of a longer one the beginning
 Query = Mapping[str, str]
 
@@ -65,7 +67,7 @@ def request(reader: AnyMemory, query: Query) -> Json:
             "neighbours": not other,
             "opened": change.opened,
             "unchanged": change.unchanged,
-            "entered": [{"piece": _shortened(each.piece), "why": each.why} for each in change.entered],
+            "entered": [{"piece": _shortened(each.piece), "why": _why(reader, each)} for each in change.entered],
             "left": [{"piece": _shortened(each.piece), "why": each.why} for each in change.left],
             "changed": [
                 {"piece": _shortened(new), "why": each.why, "lines": changed_lines(each.before.text, new.text)}
@@ -104,6 +106,15 @@ def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
                 lines += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
         shown = group[-1][2]
     return [*lines, ("~", str(len(old) - shown))] if shown < len(old) else lines
+
+
+def _why(reader: AnyMemory, moved: MovedPiece) -> str:
+    """Return why a piece entered; of recalled pages how the message was judged, and the scores of the pages."""
+    if moved.piece.part != "recalled" or not moved.piece.step:
+        return moved.why
+    step = moved.piece.step
+    rows = reader.ledger(events=["recall"], at=f"s{read_step_id(step) + 1}", limit=MOST_RECALLED)
+    return "; ".join([moved.why, *(f"{row.page_id}{recalled_because(row)}" for row in rows if row.step == step)])
 
 
 def _shortened(piece: PromptPiece) -> Json:

@@ -3,9 +3,6 @@
 import json
 import re
 import socket
-from collections.abc import Iterator
-from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -15,61 +12,13 @@ from hypothesis import strategies as st
 
 from agents import palette
 from agents.view.answers import ANSWERS
-from agents.view.readers import Readers
 from agents.view.requests import changed_lines
 from agents.view.serving import ViewServer
-from pager import BlockSpec, Limits, Memory, MemoryReader, send_command
-from pager.home import Home
+from pager import MemoryReader, send_command
 from tests.support.clock import HandClock
+from tests.view.asking import api, ask, opened, serving
 
 PAGE = Path(__file__).parents[2] / "agents" / "view" / "page"
-LIMITS = Limits.for_window(20_000)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    with opened(tmp_path, core={"human": BlockSpec(value="name is Dana")}) as memory:
-        memory.archive("likes trams", key="tram", tags=["travel"])
-        memory.append_user("Where is the tram?")
-        memory.search_archive("tram")
-        memory.request()
-        memory.append_assistant("On rails.", {"input_tokens": 900, "output_tokens": 5})
-    return tmp_path
-
-
-def opened(home: Path, **more: Any) -> Memory:
-    return Memory.open(home / "guide", embedder=None, limits=LIMITS, clock=HandClock(), **more)
-
-
-def serving(home: Path, **options: Any) -> ViewServer:
-    return ViewServer(Readers(Home(home, clock=HandClock())), **options)
-
-
-@pytest.fixture
-def server(home: Path) -> Iterator[ViewServer]:
-    with serving(home) as server:
-        yield server
-
-
-def ask(
-    server: ViewServer, path: str, *, method: str = "GET", body: bytes | None = None, **headers: str
-) -> tuple[int, dict[str, str], bytes]:
-    with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
-        connection.putrequest(method, path, skip_host=True)
-        given = {"Host": f"127.0.0.1:{server.port}", **{name.replace("_", "-"): text for name, text in headers.items()}}
-        if body is not None:
-            given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **given}
-        for name, text in given.items():
-            connection.putheader(name, text)
-        connection.endheaders(body)
-        response = connection.getresponse()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
-
-
-def api(server: ViewServer, what: str) -> Any:
-    status, _, body = ask(server, f"/{server.token}/api/{what}")
-    assert status == 200, body
-    return json.loads(body)
 
 
 def edit(server: ViewServer, kind: str, arguments: dict[str, Any], **headers: str) -> tuple[int, Any]:
@@ -291,87 +240,3 @@ def test_what_is_the_same_far_away_is_not_shown() -> None:
     assert lines == [("~", "8"), *near, ("~", "8")]
     assert changed_lines("", "") == []
     assert changed_lines("", "a") == [("+", "a")]
-
-
-# --- moments, calls, agents
-
-
-def test_lists_of_a_moment_are_those_of_its_request(server: ViewServer, home: Path) -> None:
-    with opened(home) as memory:
-        memory.append_user("And the boat?")
-        memory.archive("likes boats", key="tram")
-        memory.request()
-        memory.append_assistant("At sea.", {"input_tokens": 950, "output_tokens": 5})
-        memory.search_archive("boat")
-    now, then = ({name: api(server, f"guide/{name}{at}") for name in LISTS} for at in ("", "?at=s2"))
-    assert [now[name]["total"] for name in LISTS] == [4, 2, 7, 2, 2]
-    assert [then[name]["total"] for name in LISTS] == [1, 1, 4, 1, 1]
-    assert (now["facts"]["rows"][1]["superseded_by"], then["facts"]["rows"][0]["superseded_by"]) == ("f2", None)
-    assert then["costs"]["sum"]["input_tokens"] == 900
-    assert (
-        api(server, "guide/events?at=s2")["events"]["archive"],
-        api(server, "guide/events")["events"]["archive"],
-    ) == (1, 2)
-    assert [row["page_id"] for row in api(server, "guide/steps?text=BOAT")["rows"]] == ["s3"]
-
-
-LISTS = ("steps", "facts", "ledger", "searches", "costs")
-
-
-def test_any_two_requests_are_compared_in_the_order_of_time(server: ViewServer, home: Path) -> None:
-    with opened(home) as memory:
-        for text in ("And the boat?", "And the bus?"):
-            memory.append_user(text)
-            memory.request()
-            memory.append_assistant("Well.", {"input_tokens": 950, "output_tokens": 5})
-    forth, back = (api(server, f"guide/request?at={at}&with={other}") for at, other in (("s6", "s2"), ("s2", "s6")))
-    assert forth["change"] == back["change"]
-    assert (forth["change"]["before"], forth["change"]["after"]) == ("s2", "s6")
-    entered = [move["piece"]["text"] for move in forth["change"]["entered"]]
-    assert entered == ["On rails.", "And the boat?", "Well.", "And the bus?"]
-    assert (forth["at"], back["at"], back["total"]) == ("s6", "s2", api(server, "guide/request?at=s2")["total"])
-    assert api(server, "guide/request?at=s6")["change"]["before"] == "s4"
-
-
-def test_a_call_stands_with_its_result(server: ViewServer, home: Path) -> None:
-    with opened(home) as memory:
-        memory.append_user("And the weather?")
-        memory.request()
-        calls = [
-            {"type": "tool_use", "id": name, "name": "look", "input": {"city": name}} for name in ("porto", "faro")
-        ]
-        memory.append_assistant({"role": "assistant", "content": calls, "stop_reason": "tool_use"})
-        memory.append_result("porto", "sunny")
-        memory.append_result("faro", "no such city", is_error=True)
-    [row] = [row for row in api(server, "guide/steps")["rows"] if row["calls"]]
-    assert [(call["input"], call["result"], call["failed"]) for call in row["calls"]] == [
-        ("city: porto", "sunny", False), ("city: faro", "no such city", True),
-    ]  # fmt: skip
-    titles = [part["title"] for part in api(server, f"guide/page?id={row['page_id']}")["parts"]]
-    assert titles == ["calls look", "result", "calls look", "error"]
-
-
-def test_a_search_that_is_tried_is_not_noted_and_its_scores_add_up(server: ViewServer) -> None:
-    before = api(server, "guide/events")
-    for tier in ("memory", "archive", "recall"):
-        found = api(server, f"guide/find?text=tram&tier={tier}")
-        assert found["found"]
-        for hit in found["found"]:
-            assert round(sum(hit["parts"].values()), 2) == hit["score"]
-    assert api(server, "guide/events") == before
-
-
-def test_all_agents_are_listed_with_their_figures_and_what_cannot_be_read_says_why(
-    server: ViewServer, home: Path
-) -> None:
-    (home / "broken").mkdir()
-    (home / "broken" / "pager.db").write_bytes(b"no database" * 1_000)
-    with opened(home):
-        broken, guide = api(server, "fleet")["fleet"]
-        assert guide["running"]["pid"]
-    assert broken["name"] == "broken"
-    assert "damaged" in broken["trouble"]
-    assert (guide["name"], guide["steps"], guide["facts"], guide["requests"]) == ("guide", 2, 1, 1)
-    assert (guide["tokens"], guide["usd"], guide["last_error"]) == (905, None, None)
-    assert guide["used_tokens"] == api(server, "guide/now")["window"]["used_tokens"]
-    assert api(server, "fleet")["fleet"][1]["running"] is None

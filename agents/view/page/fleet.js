@@ -98,7 +98,8 @@ function fullness({ used_tokens: used, usable_tokens: usable }) {
 
 function errorOf({ last_error: error }) {
   if (!error) return el("span", { class: "told" }, "none");
-  return [el("span", {}, error.reason), el("span", { class: "told" }, " ", age(error.at), " ago, after ", error.step)];
+  const words = error.event === "interrupted" ? `a call of ${error.reason} was cut off` : error.reason;
+  return [el("span", {}, words), el("span", { class: "told" }, " ", age(error.at), " ago, after ", error.step)];
 }
 
 function nobody(home) {

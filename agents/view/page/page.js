@@ -7,7 +7,7 @@ export async function openPage(sheet, page, ctx) {
   const told = await ctx.get("page", { id: page, at: ctx.at });
   const { fact, step } = told;
   const again = (other) => ctx.open(other);
-  const about = fact ? factAbout(fact, again) : step ? stepAbout(step) : [];
+  const about = fact ? factAbout(fact, again, ctx.at) : step ? stepAbout(step) : [];
   const close = () => sheet.close();
   const jump = (at) => {
     close();
@@ -79,10 +79,11 @@ function span(fact) {
   return `${moment(fact.valid_from)} to ${fact.valid_until ? moment(fact.valid_until) : "now"}`;
 }
 
-function factAbout(fact, again) {
+function factAbout(fact, again, at) {
   const told = [`by ${fact.actor}`, `true from ${span(fact)}`];
   if (fact.key) told.unshift(`key ${fact.key}`);
   if (fact.sources.length) told.push(`from ${fact.sources.map(sourceText).join(" and ")}`);
+  if (at) told.unshift("as it is now");
   if (fact.forgotten !== null) told.push(`ended: ${fact.forgotten}`);
   return [
     el(
