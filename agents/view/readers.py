@@ -5,6 +5,7 @@ from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
 
+from agents.config import embedders
 from agents.explain.fleet import figures
 from agents.explain.json_form import to_json
 from pager.errors import PagerError
@@ -52,7 +53,8 @@ class Readers:
             if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
                 if opened is not None:
                     opened.reader.close()
-                opened = self._open[name] = OpenReader(self.home.read(name), file, next(self._openings))
+                options = embedders.for_command(self.home.agent_files(name).directory, None)  # it searches as the agent
+                opened = self._open[name] = OpenReader(self.home.read(name, **options), file, next(self._openings))
             return opened
 
     def fleet(self) -> list[Json]:

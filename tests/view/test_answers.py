@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agents.view.serving import ViewServer
-from pager import Prefetch
+from pager import Memory, Prefetch
 from tests.support import Talk, Words
 from tests.view.asking import api, opened, serving
 
@@ -103,3 +103,14 @@ def test_what_was_recalled_says_why(tmp_path: Path) -> None:
         "the facts and earlier turns that fit this message best; f1: the nearest page has a cosine of "
     )
     assert " was needed (score " in why
+
+
+def test_a_search_is_made_as_the_agent_makes_it(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "guide") as memory:
+        for text in ("the cat sleeps all day", "trains leave at nine", "the bill was paid"):
+            memory.archive(text)
+        wanted = [(hit.page_id, sorted(hit.parts)) for hit in memory.search_archive("which pet do I have?", limit=10)]
+    with serving(tmp_path) as server:
+        found = api(server, "guide/find?text=which%20pet%20do%20I%20have%3F&tier=archive")["found"]
+    assert [hit["page_id"] for hit in found] == [page for page, _ in wanted]
+    assert "meaning" in found[0]["parts"]
