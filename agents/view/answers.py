@@ -7,7 +7,7 @@ request which this step answered.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
@@ -22,6 +22,7 @@ from agents.explain.trace import MOST, trace
 from agents.explain.trace_events import recalled_because
 from agents.view import requests
 from agents.view.requests import Query, changed_lines, moment, number
+from pager import EmbedderUnavailableError
 from pager.errors import NotFoundError
 from pager.inspect import SaidPart, StepRow
 from pager.types import Hit, Json
@@ -100,17 +101,26 @@ def _searches(reader: AnyMemory, query: Query) -> Json:
     return {"total": found.total, "rows": rows}
 
 
-def _find(reader: AnyMemory, query: Query) -> Json:
-    """Return what a search would find now, in the form of `searches`. The ledger does not note it."""
-    tiers: Mapping[str, Callable[..., Sequence[Hit]]] = {
-        "archive": reader.search_archive, "recall": reader.search_recall, "memory": reader.search,
-    }  # fmt: skip
-    tier, text = query.get("tier") or "memory", query.get("text", "")
-    if tier not in tiers:
-        raise NotFoundError(f"there is no tier {tier!r}; there are {', '.join(tiers)}.")
-    hits = tiers[tier](text, limit=FOUND)
+def find(searcher: AnyMemory, reader: AnyMemory, query: Query) -> Json:
+    """Return what a search would find now, in the form of `searches`. The ledger does not note it. Where the searcher
+    has not the agent's embedder, words alone answer."""
+    tier, text, why = query.get("tier") or "memory", query.get("text", ""), ""
+    try:
+        hits = _search(searcher, tier, text)
+    except EmbedderUnavailableError as error:
+        hits, why = _search(reader, tier, text), str(error)
     found = _scored(reader, [(hit.page_id, hit.score, hit.parts) for hit in hits])
-    return {"found": found, "missed": [], "detail": {"tier": tier, "query": text}}
+    return {"found": found, "missed": [], "detail": {"tier": tier, "query": text, "without_meaning": why}}
+
+
+def _search(reader: AnyMemory, tier: str, text: str) -> Sequence[Hit]:
+    if tier == "archive":
+        return reader.search_archive(text, limit=FOUND)
+    if tier == "recall":
+        return reader.search_recall(text, limit=FOUND)
+    if tier == "memory":
+        return reader.search(text, limit=FOUND)
+    raise NotFoundError(f"there is no tier {tier!r}; there are archive, recall and memory.")
 
 
 def _scored(reader: AnyMemory, hits: Iterable[Any]) -> list[Json]:
@@ -188,7 +198,7 @@ def _trace(reader: AnyMemory, query: Query) -> Any:
 ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "now": requests.window, "columns": requests.columns, "request": requests.request, "piece": requests.piece,
     "raw": requests.raw, "life": lambda reader, _: {"spans": reader.inspect.request_spans()},
-    "core": _core, "steps": _steps, "facts": _facts, "ledger": _ledger, "searches": _searches, "find": _find,
+    "core": _core, "steps": _steps, "facts": _facts, "ledger": _ledger, "searches": _searches,
     "sources": lambda reader, _: {"sources": reader.inspect.sources()},
     "events": lambda reader, query: {"events": reader.inspect.events(moment(reader, query))},
     "costs": _costs, "page": _page, "trace": _trace,

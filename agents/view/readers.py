@@ -29,7 +29,7 @@ class Readers:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self._open: dict[str, OpenReader] = {}
+        self._open: dict[tuple[str, bool], OpenReader] = {}
         self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
@@ -40,21 +40,26 @@ class Readers:
         """Return the reader of an agent. It is opened once, and again if the agent's file is another one."""
         return self._opened(name).reader
 
+    def searcher(self, name: str) -> MemoryReader:
+        """Return a reader with the embedder of the agent, which searches as the agent does."""
+        return self._opened(name, searches=True).reader
+
     def revision(self, name: str) -> str:
         """Return a text that differs after every commit."""
         opened = self._opened(name)
         return f"{opened.opening}.{opened.reader.revision()}"
 
-    def _opened(self, name: str) -> OpenReader:
+    def _opened(self, name: str, *, searches: bool = False) -> OpenReader:
         status = self.home.existing_files(name).database.stat()
         file = (status.st_dev, status.st_ino)
         with self._open_lock:
-            opened = self._open.get(name)
+            opened = self._open.get((name, searches))
             if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
                 if opened is not None:
                     opened.reader.close()
-                options = embedders.for_command(self.home.agent_files(name).directory, None)  # it searches as the agent
-                opened = self._open[name] = OpenReader(self.home.read(name, **options), file, next(self._openings))
+                directory = self.home.agent_files(name).directory
+                reader = self.home.read(name, **(embedders.for_command(directory, None) if searches else {}))
+                opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
             return opened
 
     def fleet(self) -> list[Json]:

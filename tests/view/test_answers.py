@@ -114,3 +114,12 @@ def test_a_search_is_made_as_the_agent_makes_it(tmp_path: Path) -> None:
         found = api(server, "guide/find?text=which%20pet%20do%20I%20have%3F&tier=archive")["found"]
     assert [hit["page_id"] for hit in found] == [page for page, _ in wanted]
     assert "meaning" in found[0]["parts"]
+
+
+def test_where_the_embedder_is_another_words_answer_and_say_so(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "guide", embedder=Words()) as memory:
+        memory.archive("the cat sleeps all day")
+    with serving(tmp_path) as server:
+        found = api(server, "guide/find?text=cat&tier=archive")
+    assert [hit["page_id"] for hit in found["found"]] == ["f1"]
+    assert "another embedder made the vectors" in found["detail"]["without_meaning"]

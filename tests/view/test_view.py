@@ -123,7 +123,6 @@ def test_every_address_answers(server: ViewServer) -> None:
         "raw": "?at=s2",
         "page": "?id=f1",
         "trace": "?text=tram",
-        "find": "?text=tram",
     }
     for name in ANSWERS:
         assert isinstance(api(server, f"guide/{name}{queries.get(name, '')}"), dict)

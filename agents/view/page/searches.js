@@ -96,6 +96,7 @@ function card(row, ctx) {
       el("span", { class: `event ${tier === "archive" ? "archival" : "recall"}` }, tierName(tier)),
       about,
     ),
+    row.detail.without_meaning && el("p", { class: "bad" }, `Words alone answered: ${row.detail.without_meaning}`),
     hits.length ? el("ol", { class: "hits-list" }, hits) : el("p", { class: "none" }, "Nothing came back."),
   );
 }
