@@ -185,6 +185,8 @@ def _by_relevance(subject: _Subject, held: Sequence[Place], at: str | None) -> l
     shown = {place.page_id for place in held}
     facts = {fact.id: 1 if fact.valid_until is None else 3 for fact in subject.places.facts}
     kinds = dict.fromkeys(subject.places.core, 0) | facts | dict.fromkeys(subject.steps, 2)
+    if not kinds:
+        return list(subject.pages)  # a skill
     present = {name: name in shown for name in kinds}
     if any(place.part == "core" for place in held):
         present |= dict.fromkeys(subject.places.core, True)

@@ -15,7 +15,7 @@ def reasons(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return why these places, pages by their ids and core blocks by their names, did not stand in the request that
     `at` answered; for None in the next one."""
-    if not places:
+    if not names:
         return ("Nothing holds these words: nobody has said them, and no tool brought them.",)
     facts = {fact.id: fact for fact in places.facts}
     lines: list[str] = []
@@ -24,8 +24,10 @@ def reasons(
             lines.append(_core(reader, name, wanted, at))
         elif name in facts:
             lines.append(_fact(reader, facts[name], wanted, at))
-        else:
+        elif name in steps:
             lines.append(_step_reason(reader, name, steps[name], at))
+        else:
+            lines.append(f"{name} is a skill whose text no tool has read, or whose reading has left the prompt.")
     return tuple(lines)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from agents.cli.drawing import drawn_trace
 from agents.explain.trace import Trace, trace
 from agents.explain.trace_events import TraceEvent
-from pager import Prefetch
+from pager import Prefetch, SkillSpec
 from tests.standin import call
 from tests.support import Broken, Talk, Words
 
@@ -257,3 +257,18 @@ def test_a_phrase_that_stands_everywhere_is_told_on_two_screens(talk: Talk) -> N
     lines = io.StringIO()
     Console(file=lines, width=100).print(drawn_trace(found))
     assert len(lines.getvalue().splitlines()) <= 2 * 24
+
+
+def test_a_skill_is_a_page_like_others(talk: Talk) -> None:
+    talk.reopen(skills=(SkillSpec("trips", "Plan a trip.", "Ask for the dates first."),))
+    found = trace(talk.memory, "k1")
+    assert (pages(found), found.known, found.near) == (["k1"], True, ())
+    assert found.verdict.reasons == (
+        "k1 is a skill whose text no tool has read, or whose reading has left the prompt.",
+    )
+    talk.ask("plan it", call("page_in", {"page_id": "k1"}))
+    text = talk.memory.page_in("k1", actor="agent").text
+    talk.memory.append_result(talk.memory.open_calls[0].id, text, memory_tool=True)
+    found = trace(talk.memory, "k1", at=talk.reply("When?"))
+    assert (found.verdict.present, events(found)[0]) == (True, ("page_in", "k1"))
+    assert trace(talk.memory, "k9").verdict.reasons[0].startswith("There is no skill")

@@ -18,7 +18,7 @@ export async function openPage(sheet, page, ctx) {
     el(
       "div",
       { class: "head" },
-      el("h2", { id: "page-title" }, fact ? `Fact ${page}` : step ? `Step ${page}` : `Part ${page}`),
+      el("h2", { id: "page-title" }, fact ? `Fact ${page}` : step ? `Step ${page}` : page.startsWith("k") ? `Skill ${page}` : `Part ${page}`),
       about,
       el("button", { type: "button", class: "quiet close", "aria-label": "Close", on: { click: close } }, "✕"),
     ),
