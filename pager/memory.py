@@ -211,7 +211,7 @@ class Memory:
     def _enter_recalled(self, recalled: Sequence[Recalled], step: int) -> None:
         if recalled:
             self._store.prompt.enter_recalled([each.hit.page_id for each in recalled], step)
-            moved = [(each.hit.page_id, each.tokens, each.hit.score) for each in recalled]
+            moved = [(each.hit.page_id, each.tokens, each.why) for each in recalled]
             self._store.ledger.write_recalled(step, moved)
 
     def _recall_again(self, step: Step) -> None:

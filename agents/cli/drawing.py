@@ -233,10 +233,10 @@ def _moved(movement: Movement) -> list[Text]:
 
 
 def drawn_trace(found: Trace) -> RenderableType:
-    """Return the drawing of a trace."""
+    """Return the drawing of a trace: the answer, the pages, the searches, what is similar."""
     near = [_line("", f"{each.page_id}  {visible(each.text)}") for each in found.near]
     title = [Text(), Text("What a search for it finds", style="bold")] if near else []
-    return Group(*_answer(found.verdict), *_life(found), *title, *near)
+    return Group(*_answer(found.verdict), *_lives(found), *_searches(found), *title, *near)
 
 
 def _answer(verdict: Verdict) -> Iterator[RenderableType]:
@@ -259,14 +259,33 @@ def _line(part: str, text: str) -> RenderableType:
     return Padding(Text.assemble(mark, text, overflow="fold"), (0, 0, 0, INDENT), expand=False)
 
 
-def _life(found: Trace) -> Iterator[RenderableType]:
-    if not found.events:
+def _lives(found: Trace) -> Iterator[RenderableType]:
+    for life in found.pages:
+        name = life.page_id or f"core block {visible(life.block or '')}"
+        yield Text()
+        yield Text.assemble(
+            (name, "bold"), ("  in the prompt" if life.present else "  not in the prompt", palette.QUIET)
+        )
+        first, *others = map(_event, life.events)
+        if life.more_events:
+            yield _rows([first], cut=False)
+            yield _quiet(f"\u2026 {life.more_events} more events")
+            yield _rows(others, cut=False)
+        else:
+            yield _rows([first, *others], cut=False)
+    if found.more_pages or found.uncounted:
+        more = f"{'more than ' if found.uncounted else ''}{found.more_pages:,} more places hold it"
+        yield _quiet(f"\u2026 {more}: --limit shows more, a longer piece of the text finds fewer.", 0)
+
+
+def _searches(found: Trace) -> Iterator[RenderableType]:
+    if not found.searches:
         return
     yield Text()
-    yield Text("Its life", style="bold")
-    yield _rows(map(_event, found.events), cut=False)
-    if found.more:
-        yield _quiet("It stands in more places; a longer piece of the text finds fewer.")
+    yield Text("Searches for it, the newest first", style="bold")
+    yield _rows(map(_event, found.searches), cut=False)
+    if found.more_searches:
+        yield _quiet(f"\u2026 {found.more_searches:,} earlier ones")
 
 
 def _event(event: TraceEvent) -> list[Text]:

@@ -22,6 +22,7 @@ from pager.reader import MemoryReader
 
 POLL_SECONDS = 0.5
 TOKEN_VARIABLE = "SELFPAGER_MCP_TOKEN"
+PAGES_HELP = "Show at most N pages that hold it, and N searches for it. Default: 5."
 AT_HELP = "Show the request that this step answered, such as s45, or the next one that was answered after it."
 
 
@@ -91,18 +92,20 @@ def _draw(name: str, reader: MemoryReader, step: str | None, *, watch: bool) -> 
 @agent_name
 @click.argument("text")
 @click.option("--at", "step", metavar="STEP", help="Answer for the request that this step answered, such as s45.")
+@click.option("--limit", metavar="N", type=click.IntRange(1, 100), default=5, help=PAGES_HELP)
 @json_option("Print it as a line of JSON.")
-def trace_command(shared: Shared, name: str, text: str, step: str | None, as_line: bool) -> None:
+def trace_command(shared: Shared, name: str, text: str, step: str | None, limit: int, as_line: bool) -> None:
     """Show if the agent NAME sees TEXT, and if not, why.
 
     TEXT is a piece of what was said or stored, in any case, or the id of a page: s45, f12, x3, k1. The agent may
-    be running. The answer comes first, for now or for --at STEP. Then comes the life of the text, oldest event first.
+    be running. The answer comes first, for now or for --at STEP. Then come the pages that hold the text, those in
+    the prompt and the newest first, each with its life; then the newest searches for it.
     """
     from agents.explain.trace import trace
 
     name, directory = shared.existing(name)
     with MemoryReader.open(directory) as reader:
-        found = trace(reader, text, step)
+        found = trace(reader, text, step, limit=limit)
     if as_line:
         say(as_json({"agent": name, **to_json(found)}))
     else:
@@ -144,9 +147,9 @@ def search_command(shared: Shared, name: str, text: str, limit: int, file: Path 
 def view_command(shared: Shared, name: str | None, port: int, read_only: bool, no_browser: bool, as_line: bool) -> None:
     """Show what the agents of this home remember, and why a text left the prompt: live, in a browser.
 
-    It opens on the agent NAME, or on the first one. Agents may be running. Only this machine can reach the page, and
-    whoever has its address can read and change memories: keep it secret. If no page appears, open the printed address;
-    some browsers may not read the file that leads to it. Ctrl-C ends it.
+    It opens on the agent NAME, or on the list of all agents. Agents may be running. Only this machine can reach the
+    page, and whoever has its address can read and change memories: keep it secret. If no page appears, open the
+    printed address; some browsers may not read the file that leads to it. Ctrl-C ends it.
     """
     from agents.view.readers import Readers
     from agents.view.serving import ViewServer

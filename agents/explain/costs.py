@@ -51,22 +51,22 @@ def load_prices(reader: AnyMemory) -> Prices | None:
     return Prices(**json.loads(text)) if text else None
 
 
-def costs(reader: AnyMemory, offset: int = 0, limit: int = 50) -> Costs:
-    """Return the sum of all requests, and some of them, newest first."""
+def costs(reader: AnyMemory, offset: int = 0, limit: int = 50, at: str | None = None) -> Costs:
+    """Return the sum of all requests, and some of them, newest first; with `at` up to the one that it answered."""
 
     def usd(usage: Usage | None) -> float | None:
         return prices.usd(usage) if prices and usage else None
 
     with reader.read_snapshot():
         prices = load_prices(reader)
-        found = reader.inspect.requests(offset, limit + 1)  # with the one before the oldest, to compare
+        found = reader.inspect.requests(offset, limit + 1, at)  # with the one before the oldest, to compare
         epochs = {number: reader.inspect.epoch(number) for number in {request.epoch for request in found.rows}}
         rows: list[Cost] = []
         for request, before in zip(found.rows[:limit], [*found.rows[1:], None], strict=False):
             epoch = epochs[request.epoch]
             why = cache_loss(before, request, (epoch.settings.get("cache_ttl") if epoch else None) or "5m")
             rows.append(Cost(request.step, request.at, request.usage, usd(request.usage), why))
-        total = reader.inspect.usage()
+        total = reader.inspect.usage(at)
         return Costs(total, usd(total), Rows(found.total, rows))
 
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,9 +17,12 @@ from agents.explain.trace_events import RESIDENCIES, TraceEvent, quoted, searche
 from agents.explain.trace_reasons import is_purged, reasons
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect import Places, PromptPiece, SaidPart, contains_text, normalize_text
-from pager.types import Hit, read_page_id
+from pager.types import Hit, read_page_id, read_step_id
 
-MOST_SIMILAR = 5  # of each tier
+MOST = 5  # pages, searches and similar pages, unless others are asked for
+MOST_COUNTED = 100  # places of a kind that are looked at to choose from
+MOST_EVENTS = 5  # of a page: the first and the newest
+MOST_REASONS = 4
 SIMILAR_CHARS = 160
 MOST_SHOWN = 6  # pieces of a request that are named as places
 
@@ -45,17 +49,31 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class PageLife:
+    """The life of one place of the text: a page, or a core block. `events` are the first and the newest ones, in order;
+    `more_events` stood between them. It is `present` if it holds the text in the request of the verdict."""
+
+    page_id: str | None
+    block: str | None
+    present: bool
+    events: tuple[TraceEvent, ...]
+    more_events: int
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
-    """The life of a text, oldest event first. `known` is False if no place holds it; `near` is then what is similar.
-    `more` is True if it stands in more places than were looked at."""
+    """The life of a text: the places that hold it, those in the prompt and the newest first, and the newest searches
+    for it. `known` is False if no place holds it; `near` is then what is similar. `more_pages` and `more_searches` are
+    left out; `uncounted` is True if it stands in more places than were looked at."""
 
     text: str
     known: bool
-    pages: tuple[str, ...]
-    core: tuple[str, ...]
-    events: tuple[TraceEvent, ...]
     verdict: Verdict
-    more: bool
+    pages: tuple[PageLife, ...]
+    more_pages: int
+    uncounted: bool
+    searches: tuple[TraceEvent, ...]
+    more_searches: int
     near: tuple[Hit, ...]
 
 
@@ -83,7 +101,7 @@ class _Subject:
             if parts := tuple(reader.inspect.said_parts(str(named))):
                 purged = reader.inspect.step(parts[0].step).purged
                 return cls("", Places(parts, (), (), more=False), str(named), purged)
-        return cls(normalize_text(text), reader.inspect.find_text(text))
+        return cls(normalize_text(text), reader.inspect.find_text(text, MOST_COUNTED))
 
     @property
     def steps(self) -> dict[str, list[SaidPart]]:
@@ -91,6 +109,12 @@ class _Subject:
         for part in self.places.parts:
             steps.setdefault(part.step, []).append(part)
         return steps
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return the texts of the pages by their ids."""
+        said = {page: " ".join(part.text for part in parts) for page, parts in self.steps.items()}
+        return said | {fact.id: fact.text for fact in self.places.facts}
 
     @property
     def pages(self) -> tuple[str, ...]:
@@ -109,9 +133,9 @@ class _Subject:
         return piece.page_id != self.page if own else piece.page_id == self.page
 
 
-def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
+def trace(reader: AnyMemory, text: str, at: str | None = None, *, limit: int = MOST) -> Trace:
     """Return the life of `text`, or of the page of that id, and its presence in a request: the one that `at` answered
-    (or the next one that was answered after it); without `at` the next request."""
+    (or the next one that was answered after it); without `at` the next request. At most `limit` pages and searches."""
     if not text.strip():
         raise RejectedError("there is nothing to look for; give a piece of the text, or a page id such as f12.")
     with reader.read_snapshot():
@@ -121,14 +145,17 @@ def trace(reader: AnyMemory, text: str, at: str | None = None) -> Trace:
         missing = "" if known else _missing_page(reader, text)
         hits: list[Hit] = []
         if not (missing or known):
-            hits += reader.search_archive(text, limit=MOST_SIMILAR)
-            hits += reader.search_recall(text, limit=MOST_SIMILAR)
-        life = list(_life(reader, subject))
-        events = sorted([*life, *_searches(reader, subject, life)], key=lambda event: event.at)
-        verdict = Verdict(at, present=False, reasons=(missing,)) if missing else _verdict(reader, subject, at)
-        near = tuple(replace(hit, text=" ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits)
-        places = subject.places
-        return Trace(text, known, subject.pages, places.core, tuple(events), verdict, places.more, near)
+            hits += reader.search_archive(text, limit=limit)
+            hits += reader.search_recall(text, limit=limit)
+        held = [] if missing else _held(reader, subject, at)
+        names = _by_relevance(subject, held, at)
+        verdict = _verdict(reader, subject, held, names, at)
+        verdict = Verdict(at, present=False, reasons=(missing,)) if missing else verdict
+        lives = tuple(_life(reader, subject, name, held) for name in names[:limit])
+        found = list(_searches(reader, subject))[::-1]
+    near = tuple(replace(hit, text=" ".join(hit.text[:SIMILAR_CHARS].split())) for hit in hits)
+    more, more_found = max(0, len(names) - limit), max(0, len(found) - limit)
+    return Trace(text, known, verdict, lives, more, subject.places.more, tuple(found[:limit]), more_found, near)
 
 
 def _missing_page(reader: AnyMemory, text: str) -> str:
@@ -149,43 +176,79 @@ def _missing_page(reader: AnyMemory, text: str) -> str:
     return f"There is no {'fact' if kind == 'f' else 'step'} {quoted(text.strip())}: {existing}."
 
 
-def _life(reader: AnyMemory, subject: _Subject) -> Iterator[TraceEvent]:
-    for page, parts in subject.steps.items():
+def _by_relevance(subject: _Subject, held: Sequence[Place], at: str | None) -> list[str]:
+    """Return the places of a text, pages by their ids and core blocks by their names: what is in the prompt first, then
+    blocks, true facts, steps and ended facts, of each the newest first; what came after `at` stands last."""
+    before = sys.maxsize if at is None else read_step_id(at)
+    later = {page for page in subject.steps if read_step_id(page) >= before}
+    later |= {fact.id for fact in subject.places.facts if read_step_id(fact.step) >= before}
+    shown = {place.page_id for place in held}
+    facts = {fact.id: 1 if fact.valid_until is None else 3 for fact in subject.places.facts}
+    kinds = dict.fromkeys(subject.places.core, 0) | facts | dict.fromkeys(subject.steps, 2)
+    if not kinds:
+        return list(subject.pages)  # a skill
+    present = {name: name in shown for name in kinds}
+    if any(place.part == "core" for place in held):
+        present |= dict.fromkeys(subject.places.core, True)
+    return sorted(kinds, key=lambda name: (not present[name], name in later, kinds[name]))  # they are the newest first
+
+
+def _life(reader: AnyMemory, subject: _Subject, name: str, held: Sequence[Place]) -> PageLife:
+    if name in subject.places.core:
+        events = list(trace_events.core_changes(reader.history.core_versions(name), subject.wanted))
+        present = any(place.part == "core" for place in held) and events[-1].text.find("took it out") < 0
+    else:
+        events = sorted(_events(reader, subject, name), key=lambda event: event.at)
+        present = any(place.page_id == name for place in held)
+    shown = events if len(events) <= MOST_EVENTS else [events[0], *events[1 - MOST_EVENTS :]]
+    page, block = (None, name) if name in subject.places.core else (name, None)
+    return PageLife(page, block, present, tuple(shown), len(events) - len(shown))
+
+
+def _events(reader: AnyMemory, subject: _Subject, page: str) -> Iterator[TraceEvent]:
+    if parts := subject.steps.get(page):
         yield trace_events.said(reader, page, parts, subject.wanted)
         for part in parts:
             yield from trace_events.moved(reader, part.page_id)
-    for page in subject.pages:
-        yield from trace_events.moved(reader, page)
-        for residency in reader.history.residencies(page):
-            if residency.how != "step" and residency.until_step is not None:
-                yield trace_events.left(reader, residency)
-    for name in subject.places.core:
-        yield from trace_events.core_changes(reader.history.core_versions(name), subject.wanted)
+    yield from trace_events.moved(reader, page)
+    for residency in reader.history.residencies(page):
+        if residency.how != "step" and residency.until_step is not None:
+            yield trace_events.left(reader, residency)
 
 
-def _searches(reader: AnyMemory, subject: _Subject, life: Sequence[TraceEvent]) -> Iterator[TraceEvent]:
+def _searches(reader: AnyMemory, subject: _Subject) -> Iterator[TraceEvent]:
     """Return the searches of its life, but for those that found nothing before it existed or after it had ended."""
-    texts = (*(part.text for part in subject.places.parts), *(fact.text for fact in subject.places.facts))
-    begin = min((event.at for event in life), default=None)
-    ends = [fact.valid_until for fact in subject.places.facts if fact.valid_until]
-    end = max(ends) if ends and len(ends) == len(subject.places.facts) and not subject.places.parts else None
-    for event in searches(reader, subject.pages, subject.wanted or normalize_text(" ".join(texts))):
+    facts, texts = subject.places.facts, subject.texts
+    begins = [reader.inspect.step(page).at for page in subject.steps] + [fact.at for fact in facts]
+    ends = [fact.valid_until for fact in facts if fact.valid_until]
+    begin = min(begins, default=None)
+    end = max(ends) if ends and len(ends) == len(facts) and not subject.steps else None
+    for event in searches(reader, texts, subject.wanted or normalize_text(" ".join(texts.values()))):
         if event.page_id or not ((begin and event.at < begin) or (end and event.at > end)):
             yield event
 
 
-def _verdict(reader: AnyMemory, subject: _Subject, at: str | None) -> Verdict:
+def _held(reader: AnyMemory, subject: _Subject, at: str | None) -> list[Place]:
+    """Return the pieces of a request that hold the text."""
     pieces = (piece for piece in reader.inspect.pieces(at) if subject.stands_in(piece))
     places = list(dict.fromkeys(Place(piece.part, piece.title, piece.page_id) for piece in pieces))
     is_gone = subject.purged and (at is None or is_purged(reader, subject.pages[0], at))
-    if not places and not is_gone:  # no piece shows the page: it is inside a result of page_in, or was purged since
-        for residency in reader.history.resident(at):
-            if residency.page_id == subject.page:
-                part, title = RESIDENCIES[residency.how]
-                where = residency.page_id if residency.how == "step" else residency.from_step
-                places.append(Place(part, f"{title}{', purged since' if subject.purged else ''}", where))
-        places = list(dict.fromkeys(places))
-    if not places:
-        why = reasons(reader, subject.places, subject.steps, subject.wanted, at)
-        return Verdict(at, present=False, reasons=why)
-    return Verdict(at, present=True, places=tuple(places[:MOST_SHOWN]), more_places=max(0, len(places) - MOST_SHOWN))
+    if places or is_gone:
+        return places
+    for residency in reader.history.resident(
+        at
+    ):  # no piece shows it: it is in a result of page_in, or was purged since
+        if residency.page_id == subject.page:
+            part, title = RESIDENCIES[residency.how]
+            where = residency.page_id if residency.how == "step" else residency.from_step
+            places.append(Place(part, f"{title}{', purged since' if subject.purged else ''}", where))
+    return list(dict.fromkeys(places))
+
+
+def _verdict(
+    reader: AnyMemory, subject: _Subject, held: Sequence[Place], names: Sequence[str], at: str | None
+) -> Verdict:
+    if held:
+        return Verdict(at, present=True, places=tuple(held[:MOST_SHOWN]), more_places=max(0, len(held) - MOST_SHOWN))
+    why = reasons(reader, subject.places, subject.steps, subject.wanted, at, names[:MOST_REASONS])
+    return Verdict(at, present=False, reasons=why)

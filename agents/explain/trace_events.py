@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from agents.explain import AnyMemory
+from agents.explain.scores import rounded
 from pager.inspect import CoreVersion, SaidPart, compose_accents, normalize_text
 from pager.types import Movement, Residency
 
 QUOTED_CHARS = 160
 AROUND_CHARS = 60
-MOST_SEARCHES = 1_000
+MOST_SEARCHES = 400
 MOST_WORDS = 8
+MOST_HITS = 2  # of a search that are told with their scores
 WORD = re.compile(r"\w{3,}")
 ENDS = (".", *(f"{mark}\u201d" for mark in ".?!\u2026"))
 PAGE_FIRST = re.compile(r"[sfx]\d+\b")
@@ -91,25 +93,32 @@ def core_changes(history: Sequence[CoreVersion], wanted: str) -> Iterator[TraceE
         was_there = is_there
 
 
-def searches(reader: AnyMemory, pages: Sequence[str], subject: str) -> Iterator[TraceEvent]:
-    """Yield the newest searches that found or missed one of the pages, or asked for `subject`, oldest first."""
+def searches(reader: AnyMemory, texts: Mapping[str, str], subject: str) -> Iterator[TraceEvent]:
+    """Yield the newest searches that found one of the pages, or asked for it and missed it, or asked for `subject`,
+    oldest first. `texts` are those of the pages."""
     words = sorted(set(WORD.findall(subject)), key=len, reverse=True)[:MOST_WORDS]
-    for row in reader.inspect.searches(pages, words, MOST_SEARCHES):
+    rows = reader.inspect.searches(list(texts), words, MOST_SEARCHES)
+    queries = [str(row.detail.get("query", "")) for row in rows]
+    asked_for = reader.inspect.asked_for(queries, [*texts.values(), subject])
+    for row, query, asked in zip(rows, queries, asked_for, strict=True):
         found, missed = _ranked(row.detail.get("found")), _ranked(row.detail.get("missed"))
-        query = str(row.detail.get("query", ""))
-        found_here = [page for page in found if page in pages]
-        missed_here = [page for page in missed if page in pages]
+        wanted = {page for page, is_asked in zip(texts, asked, strict=False) if is_asked}
+        found_here = [page for page in found if page in texts]
+        missed_here = [page for page in missed if page in wanted]
         ordinals = {1: "1st", 2: "2nd", 3: "3rd"}
         ranks = {page: ordinals.get(rank, f"{rank}th") for rank, page in enumerate([*found, *missed], start=1)}
-        results = [f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here]
+        results = [
+            f"{page} came back {ranks[page]} of {len(found)}{_scores(found[page])}" for page in found_here[:MOST_HITS]
+        ]
+        if len(found_here) > MOST_HITS:
+            results.append(f"so did {', '.join(found_here[MOST_HITS:])}")
         last = next(reversed(found.values()))[0] if found else 0.0
-        for page in missed_here:
-            margin = f", {last - missed[page][0]:.3f} below the last that came back" if found else ""
+        for page in missed_here[: MOST_HITS - len(results)]:
+            margin = f", {last - missed[page][0]:.2f} below the last that came back" if found else ""
             rank = f"{ranks[page]}, with {len(found)} asked for"
             results.append(f"{page} was missed: {rank}{margin}{_scores(missed[page])}")
         if not results:
-            wanted = WORD.findall(normalize_text(query))
-            if not wanted or 2 * sum(word in subject for word in wanted) < len(wanted):
+            if not asked[-1]:
                 continue  # it asked for something else
             results = [f"it was not among the {len(found) + len(missed)} best" if found else "nothing came back"]
         if why := row.detail.get("without_meaning"):
@@ -125,9 +134,9 @@ def _ranked(rows: Any) -> dict[str, tuple[float, dict[str, float]]]:
 
 
 def _scores(scored: tuple[float, Mapping[str, float]]) -> str:
-    score, parts = scored
-    shown = ", ".join(f"{name} {value:.3g}" for name, value in parts.items())
-    return f" (score {score:.3g}: {shown})" if shown else f" (score {score:.3g})"
+    score, parts = rounded(*scored)
+    shown = " + ".join(f"{name} {value:.2f}" for name, value in parts.items())
+    return f" (score {score:.2f} = {shown})" if shown else f" (score {score:.2f})"
 
 
 def _shown_step(step: str) -> str:
@@ -172,9 +181,17 @@ def _superseded(row: Movement, reader: AnyMemory) -> str:
 
 
 def _recalled(row: Movement, _: AnyMemory) -> str:
-    score = row.detail.get("score")
-    shown = f" (score {score:.3f})" if isinstance(score, int | float) else ""
-    return f"{row.page_id} was put behind the user's message unasked, {row.reason}{shown}"
+    return f"{row.page_id} was put behind the user's message unasked, {row.reason}{recalled_because(row)}"
+
+
+def recalled_because(row: Movement) -> str:
+    """Return why a page was put behind a message: how the message was judged, and the score of the page."""
+    detail = row.detail
+    if "needed" not in detail:  # an imported row may hold anything
+        return ""
+    nearest = {"cosine": "the nearest page has a cosine of", "coverage": "the best page holds a share of its words of"}
+    judged = f"{nearest[detail['measure']]} {detail['value']:.2f}, and {detail['needed']:.2f} was needed"
+    return f": {judged}{_scores((detail['score'], detail['parts']))}"
 
 
 SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {

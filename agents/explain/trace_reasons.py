@@ -8,19 +8,27 @@ from agents.explain.trace_events import TraceEvent, by, quoted, searches
 from pager.inspect import Places, SaidPart, normalize_text
 from pager.types import Fact, read_step_id
 
-MOST_REASONS = 6
-
 
 def reasons(
-    reader: AnyMemory, places: Places, steps: Mapping[str, Sequence[SaidPart]], wanted: str, at: str | None
-) -> tuple[str, ...]:
-    """Return why none of these places stood in the request that `at` answered; for None in the next one."""
-    lines = [_core(reader, name, wanted, at) for name in places.core]
-    lines += [_step_reason(reader, page, parts, at) for page, parts in steps.items()]
-    lines += [_fact(reader, fact, wanted, at) for fact in places.facts]
-    if len(lines) > MOST_REASONS:  # the newest say most
-        lines = [f"{len(lines) - MOST_REASONS} more places are left out here.", *lines[-MOST_REASONS:]]
-    return tuple(lines) or ("Nothing holds these words: nobody has said them, and no tool brought them.",)
+    reader: AnyMemory, places: Places, steps: Mapping[str, Sequence[SaidPart]], wanted: str, at: str | None,
+    names: Sequence[str],
+) -> tuple[str, ...]:  # fmt: skip
+    """Return why these places, pages by their ids and core blocks by their names, did not stand in the request that
+    `at` answered; for None in the next one."""
+    if not names:
+        return ("Nothing holds these words: nobody has said them, and no tool brought them.",)
+    facts = {fact.id: fact for fact in places.facts}
+    lines: list[str] = []
+    for name in names:
+        if name in places.core:
+            lines.append(_core(reader, name, wanted, at))
+        elif name in facts:
+            lines.append(_fact(reader, facts[name], wanted, at))
+        elif name in steps:
+            lines.append(_step_reason(reader, name, steps[name], at))
+        else:
+            lines.append(f"{name} is a skill whose text no tool has read, or whose reading has left the prompt.")
+    return tuple(lines)
 
 
 def is_purged(reader: AnyMemory, page: str, at: str | None) -> bool:
@@ -75,7 +83,10 @@ def _since(reader: AnyMemory, page: str, parts: Sequence[SaidPart], left: str, a
     rows = [row for each in pages for row in reader.ledger(page=each, events=["page_in"], at=at)]
     if since := [row for row in rows if _number(row.step) > _number(left)]:
         return f"; it was last paged in after {max(since, key=lambda row: row.number).step}"
-    met = [event for event in _searches(reader, page, "", at) if event.step and _number(event.step) > _number(left)]
+    text = " ".join(part.text for part in parts)
+    met = [
+        event for event in _searches(reader, page, text, "", at) if event.step and _number(event.step) > _number(left)
+    ]
     if met:
         return f"; the last search that met it came after {met[-1].step}, and nothing paged it in"
     return "; since then no search has met it, and nothing paged it in"
@@ -93,7 +104,7 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
         return f"{fact.id} had ended: {by(ended[-1].actor)} said after {ended[-1].step}: {ended[-1].reason}"
     if ended:
         return f"{fact.id} had been superseded by {ended[-1].detail.get('by')} after {ended[-1].step}."
-    found = [event for event in _searches(reader, fact.id, wanted, at) if event.at >= fact.at]
+    found = [event for event in _searches(reader, fact.id, fact.text, wanted, at) if event.at >= fact.at]
     if not found:
         return f"{fact.id} was in the archive, and nothing has asked for it."
     last = found[-1]
@@ -103,8 +114,8 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
     return f"{fact.id} was in the archive, and the last search missed it, {when}: {last.text}"
 
 
-def _searches(reader: AnyMemory, page: str, wanted: str, at: str | None) -> list[TraceEvent]:
-    events = searches(reader, [page], wanted)
+def _searches(reader: AnyMemory, page: str, text: str, wanted: str, at: str | None) -> list[TraceEvent]:
+    events = searches(reader, {page: text}, wanted)
     return [event for event in events if not event.step or _number(event.step) < _number(at)]
 
 

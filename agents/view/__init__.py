@@ -4,7 +4,7 @@ It only reads, and sends edits as commands that the agent's process applies. `se
 
 - `serving`: HTTP, and who may ask.
 - `opening`: the browser, which gets the address without showing it to other users.
-- `answers`: what each address returns.
+- `answers`: what each address returns; `requests` those about requests.
 - `readers`: the agents of a home, kept open for reading, and the commands that were sent to them.
 - `page/`: the page itself in plain HTML, CSS and JavaScript. It loads nothing from elsewhere.
 """

@@ -1,31 +1,36 @@
 """The answers of the debug view's addresses for one agent, as plain data for JSON.
 
-    >>> answer(reader, "facts", {"kind": "current", "offset": "200"})
+    >>> answer(reader, "facts", {"kind": "current", "offset": "200", "at": "s300"})
 
-The names in `ANSWERS` are the addresses. What they take is in the query, as text.
+The names in `ANSWERS` are the addresses. What they take is in the query, as text. With `at` every list is that of the
+request which this step answered.
 """
 
-from collections.abc import Callable, Mapping
-from difflib import SequenceMatcher
+import json
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from agents.explain import AnyMemory
 from agents.explain.costs import costs
 from agents.explain.json_form import to_json
+from agents.explain.scores import rounded
 from agents.explain.snapshot import core_tier
-from agents.explain.trace import trace
+from agents.explain.trace import MOST, trace
+from agents.explain.trace_events import recalled_because
+from agents.view import requests
+from agents.view.requests import Query, changed_lines, moment, number
+from pager import EmbedderUnavailableError
 from pager.errors import NotFoundError
-from pager.inspect import MOST_COLUMNS, PARTS, PromptPiece
-from pager.types import Json
+from pager.inspect import SaidPart, StepRow
+from pager.types import Hit, Json
 
-PIECE_CHARS = 1_500  # of a piece of a request in a list; the address `piece` returns the whole
 HIT_CHARS = 240
-NEWEST_PIECES = 60  # of a conversation, unless all are asked for
+CALL_CHARS = 160  # of a call's input or result in a list
 ROWS = 100
-CONTEXT_LINES = 2
-MOST_LINES = 400  # of each text whose difference is shown; of a longer one the beginning
-Query = Mapping[str, str]
+FOUND = 10  # hits of a search that is tried
 
 
 def answer(reader: AnyMemory, name: str, query: Query) -> Any:
@@ -35,82 +40,10 @@ def answer(reader: AnyMemory, name: str, query: Query) -> Any:
     return to_json(ANSWERS[name](reader, query))
 
 
-def _now(reader: AnyMemory, query: Query) -> Json:
-    at = _at(reader, query)
-    before, after = reader.inspect.neighbouring_requests(at) if at else (_newest(reader), None)
-    return {"at": at, "before": before, "after": after, "window": reader.inspect.window(at)}
-
-
-def _columns(reader: AnyMemory, query: Query) -> Json:
-    limit = min(MOST_COLUMNS, _number(query, "limit", MOST_COLUMNS))
-    return {"parts": PARTS, "columns": reader.inspect.columns(limit, query.get("through") or None)}
-
-
-def _request(reader: AnyMemory, query: Query) -> Json:
-    at = _at(reader, query)
-    change = reader.inspect.change(reader.inspect.neighbouring_requests(at)[0] if at else _newest(reader), at)
-    prefix = [piece for piece in change.pieces if piece.step is None]
-    conversation = change.pieces[len(prefix) :]
-    shown = conversation if query.get("all") else conversation[-NEWEST_PIECES:]
-    return {
-        "at": at,
-        "total": len(change.pieces),
-        "tokens": sum(piece.tokens for piece in change.pieces),
-        "earlier": len(conversation) - len(shown),
-        "prefix": [_shortened(piece) for piece in prefix],
-        "pieces": [_shortened(piece) for piece in shown],
-        "change": {
-            "before": change.before,
-            "opened": change.opened,
-            "unchanged": change.unchanged,
-            "entered": [{"piece": _shortened(each.piece), "why": each.why} for each in change.entered],
-            "left": [{"piece": _shortened(each.piece), "why": each.why} for each in change.left],
-            "changed": [
-                {"piece": _shortened(new), "why": each.why, "lines": changed_lines(each.before.text, new.text)}
-                for each, new in ((each, each.after) for each in change.changed)
-            ],
-        },
-    }
-
-
-def _shortened(piece: PromptPiece) -> Json:
-    return {**to_json(piece), "text": piece.text[:PIECE_CHARS], "characters": len(piece.text)}
-
-
-def _piece(reader: AnyMemory, query: Query) -> PromptPiece:
-    for piece in reader.inspect.pieces(_at(reader, query)):
-        if piece.key == query.get("key"):
-            return piece
-    raise NotFoundError(f"this request has no piece {query.get('key')!r}.")
-
-
-def _raw(reader: AnyMemory, query: Query) -> Json:
-    at = _at(reader, query)
-    if at is None:
-        raise NotFoundError("only a request that was answered is stored as it was sent; name its step.")
-    return reader.history.rebuild(at)
-
-
-def changed_lines(before: str, after: str) -> list[tuple[str, str]]:
-    """Return lines with '-' (only before), '+' (only after), ' ' (both) or '~' (the number of lines left out)."""
-    old, new = before.splitlines()[:MOST_LINES], after.splitlines()[:MOST_LINES]
-    lines, shown = list[tuple[str, str]](), 0
-    for group in SequenceMatcher(a=old, b=new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
-        lines += [("~", str(group[0][1] - shown))] if group[0][1] > shown else []
-        for kind, i, j, k, m in group:
-            if kind == "equal":
-                lines += [(" ", line) for line in old[i:j]]
-            else:
-                lines += [("-", line) for line in old[i:j]] + [("+", line) for line in new[k:m]]
-        shown = group[-1][2]
-    return [*lines, ("~", str(len(old) - shown))] if shown < len(old) else lines
-
-
 def _core(reader: AnyMemory, query: Query) -> Json:
-    blocks: list[Json] = []
-    tier = core_tier(reader, _at(reader, query))
+    tier, shown = core_tier(reader, moment(reader, query)), list[Json]()
     for block in tier.blocks:
-        history = reader.history.core_versions(block.name)
+        history = [version for version in reader.history.core_versions(block.name) if version.ordinal <= block.version]
         before = ["", *(version.block.value for version in history)]
         versions = [
             {"ordinal": version.ordinal, "step": version.step, "lines": changed_lines(old, version.block.value)}
@@ -118,19 +51,85 @@ def _core(reader: AnyMemory, query: Query) -> Json:
             for version, old in list(zip(history, before, strict=False))[-ROWS:]
         ]
         plan = tier.plans.get(block.name)
-        blocks.append({**to_json(block), "plan": str(plan) if plan else "", "versions": versions[::-1]})
-    return {"blocks": blocks}
+        shown.append({**to_json(block), "plan": str(plan) if plan else "", "versions": versions[::-1]})
+    return {"blocks": shown}
+
+
+def _steps(reader: AnyMemory, query: Query) -> Json:
+    kind, text = query.get("kind") or "all", query.get("text", "")
+    found = reader.inspect.steps(**_span(query), kind=kind, text=text, at=moment(reader, query))
+    return {"total": found.total, "rows": [{**to_json(row), "calls": _calls(reader, row)} for row in found.rows]}
+
+
+def _calls(reader: AnyMemory, row: StepRow) -> list[Json]:
+    """Return the calls of a step with their results, both shortened."""
+    if not row.calls:
+        return []
+    parts = reader.inspect.said_parts(row.page_id)
+    results = {str(part.block.get("tool_use_id")): part for part in parts if part.slot == "result"}
+    calls = [part.block for part in parts if part.block.get("type") == "tool_use"]
+    return [_call(call, results.get(str(call.get("id")))) for call in calls]
+
+
+def _call(call: Json, result: SaidPart | None) -> Json:
+    given = ", ".join(f"{name}: {value}" for name, value in dict(call.get("input") or {}).items())
+    return {
+        "name": call.get("name"),
+        "input": given[:CALL_CHARS],
+        "result": None if result is None else result.text[:CALL_CHARS],
+        "failed": result is not None and bool(result.block.get("is_error")),
+    }
+
+
+def _facts(reader: AnyMemory, query: Query) -> Any:
+    kind, text, source = query.get("kind") or "all", query.get("text", ""), query.get("source", "")
+    return reader.inspect.facts(kind, text=text, source=source, **_span(query), at=moment(reader, query))
+
+
+def _ledger(reader: AnyMemory, query: Query) -> Any:
+    events = [event for event in query.get("events", "").split(",") if event]
+    found = reader.inspect.movements(events, **_span(query), at=moment(reader, query))
+    rows = [{**to_json(row), "because": recalled_because(row) if row.event == "recall" else ""} for row in found.rows]
+    return {"total": found.total, "rows": rows}
 
 
 def _searches(reader: AnyMemory, query: Query) -> Json:
-    found = reader.inspect.movements(["search"], **_span(query))
+    found = reader.inspect.movements(["search"], **_span(query), at=moment(reader, query))
     rows: list[Json] = [to_json(row) for row in found.rows]
     for row, name in product(rows, ("found", "missed")):
-        row[name] = [
-            {"page_id": page, "score": score, "parts": parts, "text": _text_of(reader, page)[:HIT_CHARS]}
-            for page, score, parts in row["detail"].get(name) or ()
-        ]
+        row[name] = _scored(reader, row["detail"].get(name) or ())
     return {"total": found.total, "rows": rows}
+
+
+def find(searcher: AnyMemory, reader: AnyMemory, query: Query) -> Json:
+    """Return what a search would find now, in the form of `searches`. The ledger does not note it. Where the searcher
+    has not the agent's embedder, words alone answer."""
+    tier, text, why = query.get("tier") or "memory", query.get("text", ""), ""
+    try:
+        hits = _search(searcher, tier, text)
+    except EmbedderUnavailableError as error:
+        hits, why = _search(reader, tier, text), str(error)
+    found = _scored(reader, [(hit.page_id, hit.score, hit.parts) for hit in hits])
+    return {"found": found, "missed": [], "detail": {"tier": tier, "query": text, "without_meaning": why}}
+
+
+def _search(reader: AnyMemory, tier: str, text: str) -> Sequence[Hit]:
+    if tier == "archive":
+        return reader.search_archive(text, limit=FOUND)
+    if tier == "recall":
+        return reader.search_recall(text, limit=FOUND)
+    if tier == "memory":
+        return reader.search(text, limit=FOUND)
+    raise NotFoundError(f"there is no tier {tier!r}; there are archive, recall and memory.")
+
+
+def _scored(reader: AnyMemory, hits: Iterable[Any]) -> list[Json]:
+    """Return hits with their texts, and scores whose parts add up as they are shown."""
+    shown: list[Json] = []
+    for page, *scored in hits:
+        score, parts = rounded(*scored)
+        shown.append({"page_id": page, "score": score, "parts": parts, "text": _text_of(reader, page)[:HIT_CHARS]})
+    return shown
 
 
 def _text_of(reader: AnyMemory, page: str) -> str:
@@ -141,7 +140,7 @@ def _text_of(reader: AnyMemory, page: str) -> str:
 
 
 def _costs(reader: AnyMemory, query: Query) -> Json:
-    found = costs(reader, **_span(query))
+    found = costs(reader, **_span(query), at=moment(reader, query))
     return {"sum": found.total, "usd": found.usd, **to_json(found.requests)}
 
 
@@ -153,42 +152,54 @@ def _page(reader: AnyMemory, query: Query) -> Json:
         fact = reader.fact(page)
         data |= {"fact": fact, "versions": reader.history.fact_versions(fact.key) if fact.key else [fact]}
     elif page.startswith("s"):
-        data |= {"step": reader.inspect.step(page)}
+        row = reader.inspect.step(page)
+        resident = page in {stay.page_id for stay in reader.history.resident(moment(reader, query))}
+        data |= {"step": replace(row, resident=resident), "parts": [] if row.purged else _said(reader, page)}
     else:
         data |= {"text": reader.page_text(page)}
     return {"text": _text_of(reader, page), **data}
 
 
-def _at(reader: AnyMemory, query: Query) -> str | None:
-    at = query.get("at")
-    return reader.inspect.reply_for(at) if at else None
+def _said(reader: AnyMemory, step: str) -> list[Json]:
+    """Return what a step holds, each result behind its call."""
+    parts = reader.inspect.said_parts(step)
+    results = {str(part.block.get("tool_use_id")): part for part in parts if part.slot == "result"}
+    ordered: list[tuple[str, SaidPart]] = []
+    for part in parts:
+        if part.block.get("type") == "tool_use":
+            ordered.append((f"calls {part.block.get('name')}", part))
+            with suppress(KeyError):
+                result = results.pop(str(part.block.get("id")))
+                ordered.append(("error" if result.block.get("is_error") else "result", result))
+        elif part.slot != "result":
+            kind = str(part.block.get("type"))
+            ordered.append(("" if kind == "text" else kind, part))
+    return [{"title": title, "text": _readable(part)} for title, part in ordered]
 
 
-def _newest(reader: AnyMemory) -> str | None:
-    last = reader.inspect.requests(0, 1).rows
-    return last[0].step if last else None
+def _readable(part: SaidPart) -> str:
+    if part.block.get("type") == "tool_use":
+        return _indented(part.block.get("input") or {})
+    return part.text or _indented(part.block)
 
 
-def _span(query: Query) -> dict[str, int]:
-    return {"offset": _number(query, "offset", 0), "limit": min(ROWS, _number(query, "limit", ROWS))}
+def _indented(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _number(query: Query, name: str, default: int) -> int:
-    text = query.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else default
+def _span(query: Query, limit: int = ROWS) -> dict[str, int]:
+    return {"offset": number(query, "offset", 0), "limit": min(ROWS, number(query, "limit", limit))}
+
+
+def _trace(reader: AnyMemory, query: Query) -> Any:
+    return trace(reader, query.get("text", ""), query.get("at") or None, limit=max(1, _span(query, MOST)["limit"]))
 
 
 ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
-    "now": _now, "columns": _columns, "request": _request, "piece": _piece, "raw": _raw, "core": _core,
-    "trace": lambda reader, query: trace(reader, query.get("text", ""), query.get("at") or None),
-    "steps": lambda reader, query: reader.inspect.steps(**_span(query)),
-    "facts": lambda reader, query: reader.inspect.facts(
-        query.get("kind") or "all", text=query.get("text", ""), source=query.get("source", ""), **_span(query)
-    ),
+    "now": requests.window, "columns": requests.columns, "request": requests.request, "piece": requests.piece,
+    "raw": requests.raw, "life": lambda reader, _: {"spans": reader.inspect.request_spans()},
+    "core": _core, "steps": _steps, "facts": _facts, "ledger": _ledger, "searches": _searches,
     "sources": lambda reader, _: {"sources": reader.inspect.sources()},
-    "ledger": lambda reader, query: reader.inspect.movements(
-        [event for event in query.get("events", "").split(",") if event], **_span(query)
-    ),
-    "events": lambda reader, _: {"events": reader.inspect.events()}, "searches": _searches, "costs": _costs,
-    "page": _page,
+    "events": lambda reader, query: {"events": reader.inspect.events(moment(reader, query))},
+    "costs": _costs, "page": _page, "trace": _trace,
 }  # fmt: skip

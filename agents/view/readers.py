@@ -5,6 +5,10 @@ from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
 
+from agents.config import embedders
+from agents.explain.fleet import figures
+from agents.explain.json_form import to_json
+from pager.errors import PagerError
 from pager.home import MESSAGE, CommandOutcome, Home
 from pager.reader import MemoryReader
 from pager.types import Json
@@ -25,31 +29,54 @@ class Readers:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self._open: dict[str, OpenReader] = {}
+        self._open: dict[tuple[str, bool], OpenReader] = {}
         self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
+        self._figures: dict[str, tuple[str, Json]] = {}  # of each agent at a revision
         self._sent: dict[str, list[Json]] = {}  # commands from here that were not applied: id, kind, arguments
 
     def reader(self, name: str) -> MemoryReader:
         """Return the reader of an agent. It is opened once, and again if the agent's file is another one."""
         return self._opened(name).reader
 
+    def searcher(self, name: str) -> MemoryReader:
+        """Return a reader with the embedder of the agent, which searches as the agent does."""
+        return self._opened(name, searches=True).reader
+
     def revision(self, name: str) -> str:
         """Return a text that differs after every commit."""
         opened = self._opened(name)
         return f"{opened.opening}.{opened.reader.revision()}"
 
-    def _opened(self, name: str) -> OpenReader:
+    def _opened(self, name: str, *, searches: bool = False) -> OpenReader:
         status = self.home.existing_files(name).database.stat()
         file = (status.st_dev, status.st_ino)
         with self._open_lock:
-            opened = self._open.get(name)
+            opened = self._open.get((name, searches))
             if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
                 if opened is not None:
                     opened.reader.close()
-                opened = self._open[name] = OpenReader(self.home.read(name), file, next(self._openings))
+                directory = self.home.agent_files(name).directory
+                reader = self.home.read(name, **(embedders.for_command(directory, None) if searches else {}))
+                opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
             return opened
+
+    def fleet(self) -> list[Json]:
+        """Return all agents with their figures; of one that cannot be read, why."""
+        return [self._summary(name) for name in self.home.names()]
+
+    def _summary(self, name: str) -> Json:
+        try:
+            running, revision = self.home.owner(name), self.revision(name)
+            known = self._figures.get(name)
+            if known is None or known[0] != revision:
+                known = self._figures[name] = (revision, to_json(figures(self.reader(name))))
+        except PagerError as error:
+            return {"name": name, "trouble": str(error)}
+        except OSError as error:  # it was deleted a moment ago
+            return {"name": name, "trouble": error.strerror}
+        return {"name": name, "running": running, "waiting": len(self.home.pending(name)), **known[1]}
 
     def pending(self, name: str, *, apply: bool) -> list[Json]:
         """Return the commands that no process has taken yet. With `apply`, edits are applied first if no process runs

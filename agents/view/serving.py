@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from agents import palette
 from agents.explain.json_form import to_json
 from agents.loopback import ForbiddenError, LoopbackHandler, LoopbackServer, check_caller
-from agents.view.answers import answer
+from agents.view.answers import answer, find
 from agents.view.readers import Readers
 from pager.errors import NotFoundError, PagerError, RejectedError
 
@@ -79,6 +79,8 @@ class ViewServer(LoopbackServer):
         match parts:
             case ["agents"]:
                 return {"agents": home.names(), "read_only": self.read_only, "home": str(home.path)}
+            case ["fleet"]:
+                return {"agents": home.names(), "fleet": self.readers.fleet()}
             case [name, "state"]:
                 return {
                     "agents": home.names(),
@@ -87,6 +89,8 @@ class ViewServer(LoopbackServer):
                     "waiting": self.readers.pending(name, apply=not self.read_only),
                     "refused": self.readers.refused(name),
                 }
+            case [name, "find"]:
+                return find(self.readers.searcher(name), self.readers.reader(name), query)
             case [name, what]:
                 return answer(self.readers.reader(name), what, query)
             case _:

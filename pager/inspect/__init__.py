@@ -17,10 +17,11 @@ from pager.inspect.inspection import Inspection
 from pager.inspect.pieces import Change, ChangedPiece, MovedPiece, PromptPiece
 from pager.inspect.places import Places, compose_accents, contains_text, normalize_text
 from pager.inspect.window import MOST_COLUMNS, PARTS, Column, ResidentStep, Thresholds, WindowPart, WindowUse
-from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin, Rows, SaidPart, StepRow
+from pager.store.rows import AnsweredRequest, CoreVersion, Epoch, FactSize, Pin, RequestSpan, Rows, SaidPart, StepRow
 
 __all__ = [
     "MOST_COLUMNS", "PARTS", "AnsweredRequest", "Change", "ChangedPiece", "Column", "CoreVersion", "Epoch", "FactSize",
-    "History", "Inspection", "MovedPiece", "Pin", "Places", "PromptPiece", "ResidentStep", "Rows", "SaidPart",
-    "StepRow", "Thresholds", "WindowPart", "WindowUse", "compose_accents", "contains_text", "normalize_text",
+    "History", "Inspection", "MovedPiece", "Pin", "Places", "PromptPiece", "RequestSpan", "ResidentStep", "Rows",
+    "SaidPart", "StepRow", "Thresholds", "WindowPart", "WindowUse", "compose_accents", "contains_text",
+    "normalize_text",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ Lists are newest first and found by an index. Looking for a text reads every tex
 that answered it; None names the next request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from pager.arguments import normalized
@@ -19,14 +19,15 @@ from pager.call_lock import CallLock, locked_class
 from pager.clock import Clock, Moment, to_micros
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect.pieces import MOST_MOVEMENTS, MOVEMENTS, Change, PromptPiece, change_between, pieces_of
-from pager.inspect.places import Places, find_places, like_pattern
+from pager.inspect.places import Places, find_places, like_pattern, normalize_text
 from pager.inspect.window import MOST_COLUMNS, Column, ResidentStep, WindowUse, columns_of, steps_of, window_of
 from pager.prompt.prompt import stored_limits
 from pager.prompt.state import PromptState
 from pager.safety.sources import read_source
+from pager.search.words import folded, telling_words
 from pager.store import Store
-from pager.store.lists import FACTS
-from pager.store.rows import AnsweredRequest, Epoch, FactFilter, FactSize, Pin, Rows, SaidPart, StepRow
+from pager.store.lists import FACTS, STEPS
+from pager.store.rows import AnsweredRequest, Epoch, FactFilter, FactSize, Pin, RequestSpan, Rows, SaidPart, StepRow
 from pager.tiers.archive import Archive
 from pager.tiers.trust import plan
 from pager.tokens.counter import Counter
@@ -43,8 +44,11 @@ from pager.types import (
     read_step_id,
 )
 
-MOST_PLACES = 25  # of each kind in which a text is found, oldest first
+MOST_PLACES = 25  # of each kind in which a text is found, newest first
 LONGEST_LIST = 1_000
+MOST_SPANS = 240
+LONGEST_ASKED_CHARS = 20_000  # of a text that may be what a query asks for
+BATCH = 500  # texts in one statement
 
 
 @locked_class
@@ -82,9 +86,13 @@ class Inspection:
         """Return an epoch by its number."""
         return self._store.prompt.epoch(number)
 
-    def usage(self) -> Usage:
-        """Return the sum of the usage of all requests."""
-        return self._store.lists.usage()
+    def usage(self, through: str | None = None) -> Usage:
+        """Return the sum of the usage of all requests; with `through` up to the one that this step answered."""
+        return self._store.lists.usage(_step_number(through))
+
+    def request_spans(self, most: int = MOST_SPANS) -> list[RequestSpan]:
+        """Return the whole life in at most `most` spans of requests, oldest first."""
+        return self._store.lists.request_spans(max(1, _span(0, most)[1]))
 
     def window(self, at: str | None = None) -> WindowUse:
         """Return how full the window is, or was in the request that the step `at` answered."""
@@ -143,9 +151,13 @@ class Inspection:
         rows = self._store.ledger.movements(events=["epoch"], limit=1, before_step=before_step)
         return rows[0].reason if rows else ""
 
-    def steps(self, offset: int, limit: int) -> Rows[StepRow]:
-        """Return steps, newest first."""
-        return self._store.lists.steps(*_span(offset, limit))
+    def steps(
+        self, offset: int, limit: int, *, kind: str = "all", text: str = "", at: str | None = None
+    ) -> Rows[StepRow]:
+        """Return steps, newest first: all, or resident or evicted ones; of a text; with `at` as they were then."""
+        _check_kind(kind, STEPS, "steps")
+        like = like_pattern(text) if normalize_text(text) else ""
+        return self._store.lists.steps(kind, like, *_span(offset, limit), _step_number(at))
 
     def step(self, page_id: str) -> StepRow:
         """Return one step as `steps` has it."""
@@ -167,20 +179,24 @@ class Inspection:
         return self._store.lists.sources(self._now())
 
     def facts(
-        self, kind: str = "all", *, text: str = "", source: str = "", offset: int = 0, limit: int = 50
-    ) -> Rows[FactUse]:
-        """Return facts, newest first: all, or current, ended, used or unused ones; of a text or a source."""
-        if kind not in FACTS:
-            raise RejectedError(f"{kind!r} is no kind of facts; there are {', '.join(FACTS)}.")
-        return self._store.lists.facts(kind, text, read_source(source).origin if source else "", *_span(offset, limit))
+        self, kind: str = "all", *, text: str = "", source: str = "", offset: int = 0, limit: int = 50,
+        at: str | None = None,
+    ) -> Rows[FactUse]:  # fmt: skip
+        """Return facts, newest first: all, or current, ended, used or unused ones; of a text or a source; with `at` as
+        they were in the request that this step answered, but for their uses."""
+        _check_kind(kind, FACTS, "facts")
+        origin = read_source(source).origin if source else ""
+        return self._store.lists.facts(kind, text, origin, *_span(offset, limit), _step_number(at))
 
-    def movements(self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50) -> Rows[Movement]:
-        """Return rows of the ledger, newest first: all, or those of some events."""
-        return self._store.lists.movements(events, *_span(offset, limit))
+    def movements(
+        self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50, at: str | None = None
+    ) -> Rows[Movement]:
+        """Return rows of the ledger, newest first: all, or those of some events; with `at` those before this step."""
+        return self._store.lists.movements(events, *_span(offset, limit), _step_number(at))
 
-    def events(self) -> dict[str, int]:
-        """Return the number of rows in the ledger for each event."""
-        return self._store.lists.events()
+    def events(self, at: str | None = None) -> dict[str, int]:
+        """Return the number of rows in the ledger for each event; with `at` of those before this step."""
+        return self._store.lists.events(_step_number(at))
 
     def skills(self) -> list[Skill]:
         """Return the skills that the agent has, oldest first."""
@@ -227,13 +243,28 @@ class Inspection:
         return to_micros(self._archive.present())
 
     def find_text(self, text: str, most: int = MOST_PLACES) -> Places:
-        """Return every place that holds a text, oldest first, but for what our own tools repeat, in any case."""
+        """Return the places that hold a text, newest first, but for what our own tools repeat, in any case."""
         return find_places(self._store, text, _span(0, most)[1])
 
     def searches(self, pages: Sequence[str], words: Sequence[str], limit: int) -> list[Movement]:
         """Return the newest searches that found or just missed one of the pages, or asked for a word, oldest first."""
         patterns = [f'%["{read_page_id(page)}",%' for page in pages] + [like_pattern(word) for word in words]
         return self._store.lists.searches(patterns, _span(0, limit)[1])
+
+    def asked_for(self, queries: Sequence[str], texts: Sequence[str]) -> list[list[bool]]:
+        """Return for each query whether it asks for each of the texts: whether they hold half of its telling words."""
+        told = [" ".join(telling_words(query)) for query in queries]
+        held = [folded(text[:LONGEST_ASKED_CHARS]) for text in texts]
+        terms: list[set[str]] = []
+        for start in range(0, len(told) + len(held), BATCH):
+            terms += map(set, self._store.conversation.terms([*told, *held][start : start + BATCH]))
+        asked, words = terms[: len(told)], terms[len(told) :]
+        return [[bool(query) and 2 * len(query & text) >= len(query) for text in words] for query in asked]
+
+
+def _check_kind(kind: str, kinds: Collection[str], of: str) -> None:
+    if kind not in kinds:
+        raise RejectedError(f"{kind!r} is no kind of {of}; there are {', '.join(kinds)}.")
 
 
 def _step_number(step: str | None) -> int | None:

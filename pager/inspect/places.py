@@ -12,7 +12,7 @@ from itertools import islice
 from pager.arguments import normalize
 from pager.store import Store
 from pager.store.rows import Row, SaidPart
-from pager.types import Fact, number_of, read_page_id
+from pager.types import FOREVER, Fact, number_of, read_page_id
 
 BATCH = 200
 LONGEST_CHARS = 1_000  # of a text that is looked for; a longer one is looked for by its beginning
@@ -34,12 +34,12 @@ class Places:
 
 
 def find_places(store: Store, text: str, most: int) -> Places:
-    """Return the places that hold a text, oldest first, at most `most` of each kind. Reads every text once."""
+    """Return the places that hold a text, newest first, at most `most` of each kind. Reads every text once at most."""
     wanted, pattern = normalize_text(text), like_pattern(text)
     lists = store.lists
-    said = _batches(lambda after: lists.pieces_like(pattern, after, BATCH), lambda part: part.page_id)
+    said = _batches(lambda before: lists.pieces_like(pattern, before, BATCH), lambda part: part.page_id)
     parts = (part for part in said if contains_text(part.text, wanted) and not _is_of_own_tool(store, part))
-    stored = _batches(lambda after: lists.facts_like(pattern, after, BATCH), lambda fact: fact.id)
+    stored = _batches(lambda before: lists.facts_like(pattern, before, BATCH), lambda fact: fact.id)
     facts = (fact for fact in stored if wanted in normalize_text(fact.text))
     versions = ((name, version) for name in lists.core_like(pattern) for version in lists.core_versions(name))
     core = dict.fromkeys(name for name, version in versions if wanted in normalize_text(version.block.value))
@@ -58,10 +58,10 @@ def _is_of_own_tool(store: Store, part: SaidPart) -> bool:
 
 
 def _batches(load: Callable[[int], Sequence[Row]], page_id: Callable[[Row], str]) -> Iterator[Row]:
-    after = 0
-    while rows := load(after):
+    before = FOREVER
+    while rows := load(before):
         yield from rows
-        after = number_of(page_id(rows[-1]))
+        before = number_of(page_id(rows[-1]))
 
 
 def normalize_text(text: str) -> str:

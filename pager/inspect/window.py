@@ -16,7 +16,7 @@ from pager.tokens.counter import Counter
 from pager.types import Counts, number_of
 
 # In the order of the prompt. What is left of usable is free.
-MOST_COLUMNS = 120
+MOST_COLUMNS = 480
 PARTS = ("instructions", "tools", "core", "digest", "pinned", "request", "recalled", "steps")
 
 

@@ -15,7 +15,7 @@ from pager.arguments import require_int, require_texts
 from pager.blocks import clean, dump
 from pager.clock import Clock, from_micros, to_micros
 from pager.store.database import Database, Row
-from pager.types import FOREVER, Hit, Movement
+from pager.types import FOREVER, Hit, Json, Movement
 
 
 class LedgerTable:
@@ -43,12 +43,12 @@ class LedgerTable:
             (to_micros(self._clock.now()), step, event, page, reason, actor, tokens, text),
         )
 
-    def write_recalled(self, step: int, pages: Sequence[tuple[str, int, float]]) -> None:
-        """Append a row for each page that was recalled with a step: its tokens and its score. In one statement."""
+    def write_recalled(self, step: int, pages: Sequence[tuple[str, int, Json]]) -> None:
+        """Append a row for each page that was recalled with a step: its tokens, and why. In one statement."""
         self.version += len(pages)
         at, values = to_micros(self._clock.now()), list[Any]()
-        for page, tokens, score in pages:
-            values += (at, step, "recall", page, f"for s{step}", "pager", tokens, dump({"score": score}))
+        for page, tokens, why in pages:
+            values += (at, step, "recall", page, f"for s{step}", "pager", tokens, dump(why))
         rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(pages))
         self._db.run(f"INSERT INTO ledger (at, step, event, page, reason, actor, tokens, detail) VALUES {rows}", values)
 

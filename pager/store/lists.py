@@ -5,6 +5,7 @@ The ids of steps, facts and ledger rows have no gaps: a piece in the middle of a
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import tzinfo
 
 from pager.clock import from_micros
@@ -13,17 +14,29 @@ from pager.store.core import CoreTable
 from pager.store.database import Database, Row, stored_names
 from pager.store.ledger import LedgerTable
 from pager.store.prompt import answered_of
-from pager.store.rows import AnsweredRequest, CoreVersion, Rows, SaidPart, StepRow
+from pager.store.rows import AnsweredRequest, CoreVersion, RequestSpan, Rows, SaidPart, StepRow
 from pager.types import FOREVER, Fact, FactUse, Json, Movement, PageId, Usage
 
 BEGINS_CHARS = 240
+ENDED_LATER = (  # than the row :moved of the ledger
+    "EXISTS (SELECT 1 FROM ledger WHERE page = 'f' || facts.id AND event IN ('supersede', 'forget') AND id > :moved)"
+)
+ENDED = f"(valid_until IS NOT NULL AND NOT {ENDED_LATER})"
+RESIDENT = (  # in the request that the step :at answered
+    "EXISTS (SELECT 1 FROM residency WHERE page = 's' || steps.id AND how = 'step'"
+    " AND until_step >= :at AND from_step < :at)"
+)
+TEXT_OF_PART = (
+    "coalesce(json_extract(block, '$.text'), json_extract(block, '$.content[0].text'), json_extract(block, '$.input'))"
+)
 FACTS = {  # what a list of facts may be of
     "all": "",
-    "current": "purged = 0 AND valid_until IS NULL",
-    "ended": "valid_until IS NOT NULL",
+    "current": f"purged = 0 AND NOT {ENDED}",
+    "ended": ENDED,
     "used": "uses > 0 AND purged = 0",
-    "unused": "uses = 0 AND valid_until IS NULL AND purged = 0",
+    "unused": f"uses = 0 AND purged = 0 AND NOT {ENDED}",
 }
+STEPS = {"all": "", "resident": RESIDENT, "evicted": f"NOT {RESIDENT}"}  # what a list of steps may be of
 
 
 class ListsTable:
@@ -43,11 +56,27 @@ class ListsTable:
         rows = [self._request_row(row) for row in self._db.rows(sql, (last, limit, offset))]
         return Rows(self._db.value("SELECT count(*) FROM requests WHERE step <= ?", (last,)), rows)
 
-    def usage(self) -> Usage:
-        """Return the usage of all requests together."""
+    def usage(self, through: int | None = None) -> Usage:
+        """Return the usage of all requests together; with `through` up to the one that this step answered."""
         columns = ("input - cache_read - cache_write", "output", "cache_read", "cache_write")
-        row = self._db.row(f"SELECT {', '.join(f'sum({column})' for column in columns)} FROM requests")
+        last = FOREVER if through is None else through
+        sums = ", ".join(f"sum({column})" for column in columns)
+        row = self._db.row(f"SELECT {sums} FROM requests WHERE step <= ?", (last,))
         return Usage(*(number or 0 for number in row or ()))
+
+    def request_spans(self, most: int) -> list[RequestSpan]:
+        """Return all requests, oldest first, in at most `most` spans of about the same number of requests."""
+        sql = (
+            "WITH numbered AS (SELECT step, at, epoch, ifnull(input, estimate) AS used,"
+            " (row_number() OVER (ORDER BY step) - 1) * min(:most, (SELECT count(*) FROM requests))"
+            " / (SELECT count(*) FROM requests) AS span FROM requests)"
+            " SELECT min(step) AS first, max(step) AS last, min(at) AS at, count(*) AS count, max(used) AS used,"
+            " max(epoch) AS epoch FROM numbered GROUP BY span ORDER BY span"
+        )
+        return [
+            RequestSpan(f"s{row['first']}", f"s{row['last']}", from_micros(row["at"], self._zone), *tuple(row)[3:])
+            for row in self._db.rows(sql, {"most": most})
+        ]
 
     def _request_row(self, row: Row) -> AnsweredRequest:
         request = answered_of(row)
@@ -56,17 +85,27 @@ class ListsTable:
             usage=request.usage, estimated_tokens=request.estimate, last_part=f"x{request.through_part}",
         )  # fmt: skip
 
-    def steps(self, offset: int, limit: int) -> Rows[StepRow]:
-        """Return all steps, newest first."""
-        total, rows = self._section("steps", "", {}, offset, limit)
-        return Rows(total, [self._step_row(row) for row in rows])
+    def steps(self, kind: str, like: str, offset: int, limit: int, before: int | None = None) -> Rows[StepRow]:
+        """Return steps of a kind (`STEPS`), newest first; with `like` those that fit a pattern, with `before` those
+        before a step, as they were in the request that it answered."""
+        at, last = (FOREVER, None) if before is None else (before, before - 1)
+        said = f"SELECT 1 FROM parts WHERE step = steps.id AND kind = 'said' AND {TEXT_OF_PART} LIKE :like"
+        holds = f"purged = 0 AND (name LIKE :like OR EXISTS ({said}))" if like else ""
+        where = " AND ".join(filter(None, (STEPS[kind], holds)))
+        total, rows = self._section("steps", where, {"at": at, "like": like}, offset, limit, last)
+        return Rows(total, [self._step_row(row, at) for row in rows])
 
-    def _section(self, table: str, where: str, values: Json, offset: int, limit: int) -> tuple[int, list[Row]]:
-        """Return how many rows of a table there are, all or those of a condition, and some of them, newest first."""
+    def _section(
+        self, table: str, where: str, values: Json, offset: int, limit: int, last: int | None = None
+    ) -> tuple[int, list[Row]]:
+        """Return how many rows of a table there are, all or those of a condition, and some of them, newest first; with
+        `last` up to this id."""
         if not where:
-            total = self._db.value(f"SELECT max(id) FROM {table}", default=0)
+            newest = self._db.value(f"SELECT max(id) FROM {table}", default=0)
+            total = newest if last is None else min(newest, last)
             sql = f"SELECT * FROM {table} WHERE id <= ? ORDER BY id DESC LIMIT ?"
             return total, self._db.rows(sql, (total - offset, limit))
+        values, where = {**values, "last": FOREVER if last is None else last}, f"id <= :last AND {where}"
         total = self._db.value(f"SELECT count(*) FROM {table} WHERE {where}", values)
         chosen = f"SELECT id FROM {table} WHERE {where} ORDER BY id DESC LIMIT :limit OFFSET :offset"
         sql = f"SELECT * FROM {table} WHERE id IN ({chosen}) ORDER BY id DESC"
@@ -82,7 +121,7 @@ class ListsTable:
         row = self._db.row("SELECT * FROM steps WHERE id = ?", (step,))
         return self._step_row(row) if row else None
 
-    def _step_row(self, row: Row) -> StepRow:
+    def _step_row(self, row: Row, at: int = FOREVER) -> StepRow:
         step = row["id"]
         parts = self._db.rows(
             "SELECT substr(coalesce(json_extract(block, '$.text'), json_extract(block, '$.content[0].text'), ''), 1, ?)"
@@ -93,8 +132,8 @@ class ListsTable:
         texts = [part["text"] for part in parts if part["type"] == "text" and part["text"].strip()]
         sql = "SELECT sum(words + digits + other + code + media) FROM sizes JOIN parts ON id = part WHERE step = ?"
         tokens = self._db.value(sql, (step,), default=0)
-        sql = "SELECT 1 FROM residency WHERE page = ? AND until_step = ? AND how = 'step'"
-        resident = self._db.row(sql, (f"s{step}", FOREVER))
+        sql = "SELECT 1 FROM residency WHERE page = ? AND until_step >= ? AND from_step < ? AND how = 'step'"
+        resident = self._db.row(sql, (f"s{step}", at, at))
         who = "agent" if row["kind"] == "assistant" else row["name"] or row["role"]
         return StepRow(
             f"s{step}", f"s{row['turn']}", row["kind"], who, from_micros(row["at"], self._zone), tokens,
@@ -112,8 +151,11 @@ class ListsTable:
         sql = f"SELECT name, count(DISTINCT id) AS count FROM ({own} UNION ALL {behind}) GROUP BY name ORDER BY name"
         return {row["name"]: row["count"] for row in self._db.rows(sql, {"at": at})}
 
-    def facts(self, kind: str, text: str, source: str, offset: int, limit: int) -> Rows[FactUse]:
-        """Return facts of a kind (`FACTS`), newest first; of a source; with `text` only those that hold it."""
+    def facts(
+        self, kind: str, text: str, source: str, offset: int, limit: int, before: int | None = None
+    ) -> Rows[FactUse]:
+        """Return facts of a kind (`FACTS`), newest first; of a source; with `text` only those that hold it; with
+        `before` those stored before a step, as they were then. Uses are always those of now."""
         # SQLite's `lower` knows ASCII letters only.
         forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
         cased = {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}
@@ -121,19 +163,34 @@ class ListsTable:
         held = " OR ".join(f"instr(lower({column}), lower(:{name}))" for column in columns for name in cased)
         of_source = "sources_name(sources, :source)" if source else ""
         where = " AND ".join(filter(None, (FACTS[kind], of_source, f"({held})" if text else "")))
-        total, rows = self._section("facts", where, {**cased, "source": source}, offset, limit)
-        return Rows(total, [self._archive.use(row) for row in rows])
+        moved, last = self._last_before("ledger", before), self._last_before("facts", before)
+        values = {**cased, "source": source, "moved": FOREVER if moved is None else moved}
+        total, rows = self._section("facts", where, values, offset, limit, last)
+        return Rows(total, [self._fact_at(row, moved) for row in rows])
 
-    def movements(self, events: Sequence[str], offset: int, limit: int) -> Rows[Movement]:
-        """Return rows of the ledger, newest first, all or those of some events."""
+    def _fact_at(self, row: Row, moved: int | None) -> FactUse:
+        """Return a fact as it was after the row `moved` of the ledger: without an end that came later."""
+        use = self._archive.use(row)
+        sql = f"SELECT 1 FROM facts WHERE id = :id AND {ENDED_LATER}"
+        if moved is None or not self._db.row(sql, {"id": row["id"], "moved": moved}):
+            return use
+        return replace(use, fact=replace(use.fact, valid_until=None, superseded_by=None, forgotten=None))
+
+    def _last_before(self, table: str, step: int | None) -> int | None:
+        return None if step is None else self._db.last_before(table, step)
+
+    def movements(self, events: Sequence[str], offset: int, limit: int, before: int | None = None) -> Rows[Movement]:
+        """Return rows of the ledger, newest first, all or those of some events; with `before` those before a step."""
         names = {f"event{place}": event for place, event in enumerate(events)}
         where = f"event IN ({', '.join(f':{name}' for name in names)})" if names else ""
-        total, rows = self._section("ledger", where, names, offset, limit)
+        total, rows = self._section("ledger", where, names, offset, limit, self._last_before("ledger", before))
         return Rows(total, [self._ledger.movement(row) for row in rows])
 
-    def events(self) -> dict[str, int]:
+    def events(self, before: int | None = None) -> dict[str, int]:
         """Count the rows of each event in the ledger."""
-        return {row[0]: row[1] for row in self._db.rows("SELECT event, count(*) FROM ledger GROUP BY event")}
+        last = FOREVER if before is None else self._db.last_before("ledger", before)
+        sql = "SELECT event, count(*) FROM ledger WHERE id <= ? GROUP BY event"
+        return {row[0]: row[1] for row in self._db.rows(sql, (last,))}
 
     def searches(self, likes: Sequence[str], limit: int) -> list[Movement]:
         """Return the newest searches whose detail may fit one of the patterns, in order."""
@@ -141,10 +198,10 @@ class ListsTable:
         sql = f"SELECT * FROM ledger WHERE event = 'search' AND ({fits}) ORDER BY id DESC LIMIT ?"
         return [self._ledger.movement(row) for row in reversed(self._db.rows(sql, (*likes, limit)))]
 
-    def pieces_like(self, like: str, after: int, limit: int) -> list[SaidPart]:
-        """Return said parts, oldest first, whose JSON fits a pattern of LIKE."""
-        sql = "SELECT * FROM parts WHERE id > ? AND kind = 'said' AND block LIKE ? ORDER BY id LIMIT ?"
-        return [_piece(row) for row in self._db.rows(sql, (after, like, limit))]
+    def pieces_like(self, like: str, before: int, limit: int) -> list[SaidPart]:
+        """Return said parts, newest first, whose JSON fits a pattern of LIKE."""
+        sql = "SELECT * FROM parts WHERE id < ? AND kind = 'said' AND block LIKE ? ORDER BY id DESC LIMIT ?"
+        return [_piece(row) for row in self._db.rows(sql, (before, like, limit))]
 
     def pieces_of(self, page: PageId) -> list[SaidPart]:
         """Return the said parts of a step, or the one part; none of a fact."""
@@ -152,10 +209,10 @@ class ListsTable:
         sql = f"SELECT * FROM parts WHERE {column} AND kind = 'said' ORDER BY id"
         return [_piece(row) for row in self._db.rows(sql, (page.number,))]
 
-    def facts_like(self, like: str, after: int, limit: int) -> list[Fact]:
-        """Return the next facts whose text matches a LIKE pattern."""
-        sql = "SELECT * FROM facts WHERE id > ? AND purged = 0 AND text LIKE ? ORDER BY id LIMIT ?"
-        return [self._archive.use(row).fact for row in self._db.rows(sql, (after, like, limit))]
+    def facts_like(self, like: str, before: int, limit: int) -> list[Fact]:
+        """Return the next facts whose text matches a LIKE pattern, newest first."""
+        sql = "SELECT * FROM facts WHERE id < ? AND purged = 0 AND text LIKE ? ORDER BY id DESC LIMIT ?"
+        return [self._archive.use(row).fact for row in self._db.rows(sql, (before, like, limit))]
 
     def core_like(self, like: str) -> list[str]:
         """Return the names of core blocks of which some version fits a pattern."""

@@ -46,6 +46,19 @@ class AnsweredRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSpan:
+    """Some requests in a row: the first and the last, when the first was answered, their number, the tokens of the
+    largest, and the newest epoch."""
+
+    first: str
+    last: str
+    at: datetime
+    count: int
+    used_tokens: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class StepRow:
     """A step, resident or not. `begins` is the beginning of its text, `calls` are the names of the called tools."""
 

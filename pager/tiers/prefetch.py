@@ -37,7 +37,7 @@ from pager.search.words import (
 from pager.store import Store
 from pager.tiers.archive import RAISING, Archive
 from pager.tiers.recall import Recall
-from pager.types import Hit, number_of
+from pager.types import Hit, Json, number_of
 from pager.vectors.embedder import EmbedderUnavailableError, Rows
 from pager.vectors.embedding import Embedding
 
@@ -56,13 +56,30 @@ SMALL_TALK_VECTORS = "small_talk"  # the setting that stores them
 Kind = Literal["facts", "turns"]
 
 
+class Judgement(NamedTuple):
+    """What a message would get, judged: its best value of a measure, and the value that it needs."""
+
+    measure: Literal["cosine", "coverage"]
+    value: float
+    needed: float
+
+
 class Recalled(NamedTuple):
-    """A page with the line that the prompt shows for it, and the time that stands before it unless that is clear."""
+    """A page with the line that the prompt shows for it, and the time that stands before it unless that is clear; and
+    why the message got any."""
 
     hit: Hit
     time: str
     line: str
     tokens: int
+    judgement: Judgement
+
+    @property
+    def why(self) -> Json:
+        """Return why it was recalled, for the ledger: the parts of its score, and how the message was judged."""
+        parts = {name: round(value, 5) for name, value in self.hit.parts.items()}
+        judged = {"measure": self.judgement.measure, "value": round(self.judgement.value, 3)}
+        return {"score": round(self.hit.score, 5), "parts": parts, **judged, "needed": round(self.judgement.needed, 3)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +137,23 @@ class PageChooser:
         if not (facts or turns):
             return []
         chosen = self._fill(facts, turns, words(message))
-        return _lines(chosen) if chosen and self._helps(chosen, message, telling, last_step) else []
+        if not chosen:
+            return []
+        judgement = self._judge(chosen, message, telling, last_step)
+        return _lines(chosen, judgement) if judgement.value >= judgement.needed else []
 
-    def _helps(self, chosen: Sequence[Hit], message: str, telling: Sequence[str], last_step: int) -> bool:
+    def _judge(self, chosen: Sequence[Hit], message: str, telling: Sequence[str], last_step: int) -> Judgement:
         """Judge a message by what it would get: by the highest cosine, or where there is none by the best coverage."""
         has_facts = any(hit.page_id.startswith("f") for hit in chosen)
         facts = self._store.archive.count_searchable() if has_facts else 0
         cosines, of_small_talk = self._cosines(message, chosen)
         if not cosines:
-            return self._coverage(chosen, telling, facts, last_step) >= COVERAGE
+            return Judgement("coverage", self._coverage(chosen, telling, facts, last_step), COVERAGE)
         rise = RISE * max(0.0, math.log2(max(last_step, facts) / FREE_SIZE))
         if asks_of_self(message):
-            return max(cosines) >= FLOOR_OF_SELF + rise
+            return Judgement("cosine", max(cosines), FLOOR_OF_SELF + rise)
         floor = (FLOORS_WITH_FACTS if has_facts else FLOORS)[min(count_telling(telling), len(FLOORS)) - 1]
-        return max(cosines) >= floor + rise and max(cosines) > of_small_talk
+        return Judgement("cosine", max(cosines), max(floor + rise, math.nextafter(of_small_talk, 2.0)))
 
     def _cosines(self, message: str, chosen: Sequence[Hit]) -> tuple[list[float], float]:
         """Return the cosines of the chosen pages, and the highest of small talk; none where they tell nothing."""
@@ -263,10 +283,10 @@ def _line(hit: Hit) -> str:
     return markup.one_line(f"{hit.page_id}{label(hit.via) if hit.via else ''}{who}: {hit.text}")
 
 
-def _lines(chosen: Sequence[Hit]) -> list[Recalled]:
+def _lines(chosen: Sequence[Hit], judgement: Judgement) -> list[Recalled]:
     lines = list[Recalled]()
     for hit in sorted(chosen, key=lambda each: each.at):
         line = _line(hit)
         is_new = not lines or hit.at - lines[-1].hit.at > SESSION
-        lines.append(Recalled(hit, format_minute(hit.at) if is_new else "", line, tokens.total(line)))
+        lines.append(Recalled(hit, format_minute(hit.at) if is_new else "", line, tokens.total(line), judgement))
     return lines

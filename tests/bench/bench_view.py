@@ -1,10 +1,11 @@
-"""Measure the debug view: `python -m tests.bench.bench_view [paint agent]`
+"""Measure the debug view: `python -m tests.bench.bench_view [paint beside agent]`
 
 Times are medians; what is compared alternates. Needs a browser. Exits with 1 when a limit does not hold.
 
 - paint: how soon the view is there, and `selfpager show`, for an agent of 100,000 turns and facts against one of 100,
   both with the same window. A paint counts from the click on the address until the window, the request and what is
   different in it are drawn. `show` is a process of its own, Python's start with it.
+- beside: how soon the view of an agent of 10,000 turns is there while another process keeps changing that agent.
 - agent: what one open view costs the agent that it shows: CPU time of the agent's process per turn. Blocks of turns
   alternate: the browser shows the agent, an empty page, or the twin, a copy that a third process keeps changing.
   Looking at the twin is the same work on other files: what that costs the agent is the processor that all share.
@@ -27,7 +28,7 @@ from tests.bench.texts import Texts
 from tests.browser.looking import serving
 from tests.browser.programs import started
 
-OLD, YOUNG = 100_000, 100
+OLD, MIDDLE, YOUNG = 100_000, 10_000, 100
 PIECE = 1_000  # facts and turns are grown alternately, as they come in life
 PAINTS, SHOWS, SCROLLS = 25, 15, 40
 SIZE: ViewportSize = {"width": 1280, "height": 900}
@@ -69,12 +70,7 @@ archival: {embedder: none}
 
 def paint(work: Path) -> list[Figure]:
     for name, size in (("old", OLD), ("young", YOUNG)):
-        texts, limits = Texts(), Limits.for_window(100_000)
-        facts = texts.facts(size)
-        with Memory.open(work / name, instructions=INSTRUCTIONS, embedder=None, limits=limits) as memory:
-            for start in range(0, size, PIECE):
-                archive_all(memory, facts[start : start + PIECE])
-                Talk(memory, texts).turns_in_batches(min(PIECE, size - start))
+        _grow(work / name, size)
     names = ("old", "young")
     with serving(work) as server, started() as browser:
         page = browser.new_page(viewport=SIZE)
@@ -89,6 +85,25 @@ def paint(work: Path) -> list[Figure]:
         Figure("... in seconds", "", median(shows.ours), 1.0, " s"),
         Figure(scroll, f"the slowest of {SCROLLS}", slowest, None, " s"),
     ]
+
+
+def beside(work: Path) -> list[Figure]:
+    _grow(work / "ten", MIDDLE)
+    with Child("-c", TWIN, work / "ten"), serving(work) as server, started() as browser:
+        page = browser.new_page(viewport=SIZE)
+        _paint(page, f"{server.address}#ten")
+        seconds = [_paint(page, f"{server.address}#ten") for _ in range(PAINTS)]
+    name = "first paint at 10,000 turns and facts, beside a writing process"
+    return [Figure(name, f"worst {max(seconds):.2f} s", median(seconds), 1.0, " s")]
+
+
+def _grow(directory: Path, size: int) -> None:
+    texts, limits = Texts(), Limits.for_window(100_000)
+    facts = texts.facts(size)
+    with Memory.open(directory, instructions=INSTRUCTIONS, embedder=None, limits=limits) as memory:
+        for start in range(0, size, PIECE):
+            archive_all(memory, facts[start : start + PIECE])
+            Talk(memory, texts).turns_in_batches(min(PIECE, size - start))
 
 
 def _paint(page: Page, address: str) -> float:
@@ -157,4 +172,4 @@ def _watched(running: Child, home: Path) -> dict[str, list[float]]:
 
 
 if __name__ == "__main__":
-    sys.exit(run({"paint": paint, "agent": agent}, sys.argv[1:], "playwright"))
+    sys.exit(run({"paint": paint, "beside": beside, "agent": agent}, sys.argv[1:], "playwright"))

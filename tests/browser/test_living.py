@@ -55,11 +55,12 @@ def test_the_first_agent_of_a_home_appears_by_itself_and_so_do_others(tmp_path: 
         viewer.sees("There are no agents here yet.")
         with Memory.open(tmp_path / "bert", embedder=None, limits=LIMITS) as memory:
             memory.append_user("hello")
+        viewer.panel.get_by_role("button", name="bert").click()
         viewer.sees("hello")
         expect(viewer.page.locator("#agent")).to_have_value("bert")
         with Memory.open(tmp_path / "a.nn-a_", embedder=None, limits=LIMITS):
             pass
-        expect(viewer.page.locator("#agent option")).to_have_text(["a.nn-a_", "bert"])
+        expect(viewer.page.locator("#agent option")).to_have_text(["All agents", "a.nn-a_", "bert"])
         expect(viewer.page.locator("#agent")).to_have_value("bert")
         viewer.page.locator("#agent").select_option("a.nn-a_")
         viewer.sees("Nothing was sent to a model yet.")

@@ -34,7 +34,7 @@ def test_the_answer_comes_first_then_the_life(home: Path) -> None:
     first, second, *_ = text.splitlines()
     assert first == "\u25cb It is not in the prompt now:"
     assert "f1 had been superseded by f2 after s2." in second
-    assert "Its life" in text
+    assert "f1  not in the prompt" in text
     assert "archived it as f1" in text
     assert "Nothing holds these words" in trace(home, "submarines").out
 
@@ -47,9 +47,10 @@ def test_at_a_step_it_shows_that_request_and_hostile_texts_as_texts(home: Path) 
 
 def test_for_a_program_it_is_a_line_of_json(home: Path) -> None:
     data = trace(home, "f1", "--json").json
-    assert (data["agent"], data["pages"], data["verdict"]["present"]) == ("anna", ["f1"], False)
-    assert [event["event"] for event in data["events"]] == ["archive", "supersede"]
-    assert data["events"][0]["at"].startswith("2026-05-03T")
+    assert (data["agent"], data["verdict"]["present"]) == ("anna", False)
+    [life] = data["pages"]
+    assert (life["page_id"], [event["event"] for event in life["events"]]) == ("f1", ["archive", "supersede"])
+    assert life["events"][0]["at"].startswith("2026-05-03T")
 
 
 def test_search_shows_facts_and_what_was_said_and_hostile_texts_as_texts(home: Path) -> None:

@@ -38,15 +38,15 @@ def test_what_came_later_was_not_there_yet(talk: Talk) -> None:
     talk.memory.core_append("human", "the cork shop")
     assert trace(talk.memory, "cork shop", at=first).verdict.reasons == (
         "It was only written into the core block \u201chuman\u201d after that request.",
-        "s3 was only said after that request.",
         "f1 was only archived after that request.",
+        "s3 was only said after that request.",
     )
 
 
 def test_a_recorded_message_is_never_in_the_prompt_by_itself(talk: Talk) -> None:
     talk.memory.record("user", "I moved to Porto.", name="Dana", at="2024-05-03T10:00Z")
     found = trace(talk.memory, "moved to Porto")
-    assert found.events[0].text.startswith("s1 was recorded from elsewhere: Dana said it")
+    assert found.pages[0].events[0].text.startswith("s1 was recorded from elsewhere: Dana said it")
     assert "recorded from elsewhere" in found.verdict.reasons[0]
 
 

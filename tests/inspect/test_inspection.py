@@ -30,13 +30,13 @@ def test_what_cannot_be_listed_says_why(memory: Memory, ask: Callable[[Inspectio
         ask(memory.inspect)
 
 
-def test_only_so_many_places_are_told_oldest_first(memory: Memory) -> None:
+def test_only_so_many_places_are_told_newest_first(memory: Memory) -> None:
     for number in range(7):
         memory.record("user", f"the tram {number}")
         memory.archive(f"the tram {number}")
     places = memory.inspect.find_text("TRAM", most=3)
-    assert [piece.step for piece in places.parts] == ["s1", "s2", "s3"]
-    assert [fact.id for fact in places.facts] == ["f1", "f2", "f3"]
+    assert [piece.step for piece in places.parts] == ["s7", "s6", "s5"]
+    assert [fact.id for fact in places.facts] == ["f7", "f6", "f5"]
     assert places.more
     assert not memory.inspect.find_text("tram", most=7).more
     assert not memory.inspect.find_text("boat")

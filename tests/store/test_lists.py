@@ -8,7 +8,7 @@ from pager.clock import from_micros
 from pager.errors import StorageError
 from pager.store import Store
 from pager.store.lists import FACTS
-from pager.types import Block, Counts, FactCounts, PageId, number_of
+from pager.types import FOREVER, Block, Counts, FactCounts, PageId, number_of
 from tests.store.rows import keep, say, say_until, text
 
 SOME = ((0, 3), (2, 3), (5, 10), (8, 1), (50, 4))
@@ -21,7 +21,7 @@ def test_a_piece_of_a_list_is_that_piece_newest_first(store: Store) -> None:
         store.ledger.write("archive" if number % 3 else "search", f"f{number}")
     for offset, limit in SOME:
         wanted = list(range(9, 0, -1))[offset : offset + limit]
-        steps, facts = store.lists.steps(offset, limit), store.lists.facts("all", "", "", offset, limit)
+        steps, facts = store.lists.steps("all", "", offset, limit), store.lists.facts("all", "", "", offset, limit)
         rows = store.lists.movements((), offset, limit)
         assert (steps.total, facts.total, rows.total) == (9, 9, 9)
         assert [row.page_id for row in steps.rows] == [f"s{number}" for number in wanted]
@@ -70,7 +70,7 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
     store.conversation.append_part(reply, "said", "reply", called, 5, None, None)
     store.prompt.enter(f"s{reply}", "step", reply)
     store.maintenance.put("steps", user, purged=1, name=None, session=None)
-    second, first = store.lists.steps(0, 5).rows
+    second, first = store.lists.steps("all", "", 0, 5).rows
     assert (first.who, first.tokens, first.resident, first.purged) == ("user", 7, False, True), "a purge takes the name"
     assert first.begins == "x" * len(first.begins) != ""
     assert (second.who, second.turn, second.resident, second.calls) == ("agent", f"s{user}", True, ("look",))
@@ -83,20 +83,20 @@ def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
 def test_only_what_was_said_may_hold_a_text(store: Store, kind: str) -> None:
     step, part = say(store, "the seat")
     other = store.conversation.append_part(step, kind, "result", text("A SEAT, too"), 0, None, None)  # type: ignore[arg-type]
-    said = [f"x{part}", f"x{other}"] if kind == "said" else [f"x{part}"]
-    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 9)] == said
-    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", part, 9)] == said[1:]
-    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", 0, 1)] == said[:1]
+    said = [f"x{other}", f"x{part}"] if kind == "said" else [f"x{part}"]
+    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", FOREVER, 9)] == said
+    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", other, 9)] == said[-1:]
+    assert [piece.page_id for piece in store.lists.pieces_like("%seat%", FOREVER, 1)] == said[:1]
     assert [(piece.slot, piece.searchable) for piece in store.lists.pieces_of(PageId("s", step))][:1] == [
         ("user", True)
     ]
-    assert [f"x{number}" for number in (part, other, other + 1) if store.lists.pieces_of(PageId("x", number))] == said
+    assert [f"x{number}" for number in (other + 1, other, part) if store.lists.pieces_of(PageId("x", number))] == said
 
 
 def test_facts_and_core_blocks_that_may_hold_a_text(store: Store) -> None:
     ids = [keep(store, name) for name in ("a seat", "a hat", "the seat")]
     store.maintenance.mark_fact_purged(ids[2])
-    assert [number_of(fact.id) for fact in store.lists.facts_like("%seat%", 0, 9)] == [ids[0]]
+    assert [number_of(fact.id) for fact in store.lists.facts_like("%seat%", FOREVER, 9)] == [ids[0]]
     assert store.lists.facts_like("%seat%", ids[0], 9) == []
     for name, value, step in (("human", "a seat", 1), ("human", "", 2), ("plan", "a hat", 3)):
         block = Block(name, value, "", 9, 1, False, None, 0, "agent", from_micros(step))

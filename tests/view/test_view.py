@@ -3,9 +3,6 @@
 import json
 import re
 import socket
-from collections.abc import Iterator
-from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -14,61 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents import palette
-from agents.view.answers import ANSWERS, changed_lines
-from agents.view.readers import Readers
+from agents.view.answers import ANSWERS
+from agents.view.requests import changed_lines
 from agents.view.serving import ViewServer
-from pager import BlockSpec, Limits, Memory, MemoryReader, send_command
-from pager.home import Home
+from pager import MemoryReader, send_command
 from tests.support.clock import HandClock
+from tests.view.asking import api, ask, opened, serving
 
 PAGE = Path(__file__).parents[2] / "agents" / "view" / "page"
-LIMITS = Limits.for_window(20_000)
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    with opened(tmp_path, core={"human": BlockSpec(value="name is Dana")}) as memory:
-        memory.archive("likes trams", key="tram", tags=["travel"])
-        memory.append_user("Where is the tram?")
-        memory.search_archive("tram")
-        memory.request()
-        memory.append_assistant("On rails.", {"input_tokens": 900, "output_tokens": 5})
-    return tmp_path
-
-
-def opened(home: Path, **more: Any) -> Memory:
-    return Memory.open(home / "guide", embedder=None, limits=LIMITS, clock=HandClock(), **more)
-
-
-def serving(home: Path, **options: Any) -> ViewServer:
-    return ViewServer(Readers(Home(home, clock=HandClock())), **options)
-
-
-@pytest.fixture
-def server(home: Path) -> Iterator[ViewServer]:
-    with serving(home) as server:
-        yield server
-
-
-def ask(
-    server: ViewServer, path: str, *, method: str = "GET", body: bytes | None = None, **headers: str
-) -> tuple[int, dict[str, str], bytes]:
-    with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
-        connection.putrequest(method, path, skip_host=True)
-        given = {"Host": f"127.0.0.1:{server.port}", **{name.replace("_", "-"): text for name, text in headers.items()}}
-        if body is not None:
-            given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **given}
-        for name, text in given.items():
-            connection.putheader(name, text)
-        connection.endheaders(body)
-        response = connection.getresponse()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
-
-
-def api(server: ViewServer, what: str) -> Any:
-    status, _, body = ask(server, f"/{server.token}/api/{what}")
-    assert status == 200, body
-    return json.loads(body)
 
 
 def edit(server: ViewServer, kind: str, arguments: dict[str, Any], **headers: str) -> tuple[int, Any]:
@@ -168,7 +118,12 @@ def test_the_colours_are_those_of_the_terminal(server: ViewServer) -> None:
 def test_every_address_answers(server: ViewServer) -> None:
     key = api(server, "guide/request?at=s2")["pieces"][-1]["key"]
     assert api(server, f"guide/piece?at=s2&key={key}")["text"] == "Where is the tram?"
-    queries = {"piece": f"?at=s2&key={key}", "raw": "?at=s2", "page": "?id=f1", "trace": "?text=tram"}
+    queries = {
+        "piece": f"?at=s2&key={key}",
+        "raw": "?at=s2",
+        "page": "?id=f1",
+        "trace": "?text=tram",
+    }
     for name in ANSWERS:
         assert isinstance(api(server, f"guide/{name}{queries.get(name, '')}"), dict)
     for what in ("now", "request"):

@@ -28,6 +28,8 @@ async function ask(address, options) {
 
 export const agents = () => ask("api/agents");
 
+export const fleet = () => ask("api/fleet");
+
 export function get(agent, what, query = {}) {
   const known = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const text = new URLSearchParams(known).toString();

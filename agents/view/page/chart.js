@@ -1,4 +1,6 @@
 // The window over time: a column per request, divided into the parts of the window. The last one is the next request.
+//
+// `only` shows one part alone, on a scale of its own: its tokens over time.
 
 import { el, fill, moment, number, svg } from "./dom.js";
 
@@ -8,12 +10,12 @@ const NARROWEST = 6;
 const WIDEST = 26;
 
 export class Chart {
-  constructor(root, { choose, older }) {
+  constructor(root, { choose }) {
     this.root = root;
     this.choose = choose;
-    this.older = older;
     this.tip = el("div", { class: "tip", hidden: true });
     this.data = null;
+    this.only = null;
     new ResizeObserver(() => this.draw()).observe(root);
   }
 
@@ -36,26 +38,57 @@ export class Chart {
     this.draw();
   }
 
+  isolate(part) {
+    this.only = part;
+    this.draw();
+  }
+
+  // The tokens of a column that are drawn, part by part.
+  drawn(column) {
+    return this.data.parts.map((name, place) => (!this.only || this.only === name ? column.tokens[place] : 0));
+  }
+
   draw() {
-    if (!this.data) return;
-    const { parts, columns, next, selected } = this.data;
+    if (!this.data || !this.root.clientWidth) return;
+    const { columns, next, selected, base } = this.data;
     const all = next ? [...columns, next] : columns;
     const wide = this.root.clientWidth;
     const space = wide - LABELS;
     const each = Math.min(WIDEST, space / Math.max(1, all.length));
-    const most = Math.max(1, ...all.map((column) => Math.max(column.usable_tokens || 0, column.used_tokens)));
+    const sums = all.map((column) => this.drawn(column).reduce((sum, tokens) => sum + tokens, 0));
+    const most = Math.max(1, ...sums, ...(this.only ? [] : all.map((column) => column.usable_tokens || 0)));
     const y = (tokens) => TALL - (TALL * tokens) / most;
-    const picture = svg("svg", { width: wide, height: TALL + 30, role: "img", "aria-label": this.told(all) });
+    const picture = svg("svg", { width: wide, height: TALL + 30, role: "img", "aria-label": this.told(all, sums) });
     const last = all[all.length - 1];
-    if (last?.thresholds) picture.append(...this.thresholds(last, space, y));
-    all.forEach((column, place) => picture.append(this.column(column, parts, place * each, each, y, selected)));
-    const hits = all.map((column, place) => this.hit(column, parts, place * each, each, selected));
-    fill(this.root, picture, el("div", { class: "hits" }, hits), this.tip, this.olderButton(columns));
+    if (this.only) picture.append(...levels([["most", most]], space, y));
+    else if (last?.thresholds) picture.append(...this.thresholds(last, space, y));
+    all.forEach((column, place) => picture.append(...marks(column, place * each, each, selected, base)));
+    picture.append(...this.stacks(all, each, y));
+    const hits = all.map((column, place) => this.hit(column, place * each, each, selected));
+    fill(this.root, picture, el("div", { class: "hits" }, hits), this.tip);
   }
 
-  told(all) {
-    const last = all[all.length - 1];
-    return `${all.length} requests; the last one has ${number(last?.used_tokens || 0)} tokens.`;
+  told(all, sums) {
+    const of = this.only ? ` of ${this.only}` : "";
+    return `${all.length} requests; the last one has ${number(sums[sums.length - 1] || 0)} tokens${of}.`;
+  }
+
+  // One path for each part over all columns, and paler ones for the next request.
+  stacks(all, each, y) {
+    const gap = each > 10 ? 2 : each > 4 ? 1 : 0;
+    const paths = new Map();
+    all.forEach((column, place) => {
+      let below = 0;
+      this.drawn(column).forEach((tokens, part) => {
+        if (!tokens) return;
+        const [top, bottom] = [y(below + tokens), y(below)];
+        const shape = `M${place * each + gap / 2},${bottom}V${Math.min(top, bottom - 0.5)}h${each - gap}V${bottom}z`;
+        const key = `part ${this.data.parts[part]}${column.step ? "" : " next"}`;
+        paths.set(key, (paths.get(key) || "") + shape);
+        below += tokens;
+      });
+    });
+    return [...paths].map(([kind, d]) => svg("path", { class: kind, d }));
   }
 
   thresholds(column, space, y) {
@@ -66,51 +99,10 @@ export class Chart {
       ["notify", notify],
       ["evict to", to],
     ];
-    let lowest = -2;
-    return names
-      .filter(([, tokens]) => tokens)
-      .flatMap(([name, tokens]) => {
-        const at = y(tokens) + 0.5;
-        const label = Math.max(at + 4, lowest + 12);
-        lowest = label;
-        return [
-          svg("line", { x1: 0, x2: space, y1: at, y2: at, class: `level ${name.replace(" ", "-")}` }),
-          svg("text", { x: space + 8, y: label, class: "level-name" }, name),
-        ];
-      });
+    return levels(names, space, y);
   }
 
-  column(column, parts, x, each, y, selected) {
-    const gap = each > 10 ? 2 : 1;
-    const group = svg("g", {
-      class: `column${column.step === selected ? " chosen" : ""}${column.step ? "" : " next"}`,
-    });
-    if (column.step === selected) group.append(svg("rect", { x, y: 0, width: each, height: TALL, class: "band" }));
-    if (column.opened) {
-      group.append(svg("line", { x1: x, x2: x, y1: 4, y2: TALL, class: "epoch" }));
-      group.append(svg("path", { d: `M${x - 4},0h8l-4,6z`, class: "epoch-mark" }));
-    }
-    let below = 0;
-    parts.forEach((name, place) => {
-      const tokens = column.tokens[place];
-      if (!tokens) return;
-      group.append(
-        svg("rect", {
-          x: x + gap / 2,
-          width: Math.max(1, each - gap),
-          y: y(below + tokens),
-          height: Math.max(0.5, y(below) - y(below + tokens)),
-          class: `part ${name}`,
-        }),
-      );
-      below += tokens;
-    });
-    if (column.step === selected)
-      group.append(svg("rect", { x: x + 1, y: TALL + 3, width: each - 2, height: 3, class: "under" }));
-    return group;
-  }
-
-  hit(column, parts, x, each, selected) {
+  hit(column, x, each, selected) {
     const name = column.step ? `The request that ${column.step} answered` : "The next request";
     return el("button", {
       type: "button",
@@ -121,8 +113,8 @@ export class Chart {
       "aria-current": column.step === selected ? "step" : null,
       style: { left: `${x}px`, width: `${each}px`, height: `${TALL + 8}px` },
       on: {
-        click: () => this.choose(column.step),
-        pointerenter: () => this.point(column, parts, x + each / 2),
+        click: (event) => this.choose(column.step, event.shiftKey),
+        pointerenter: () => this.point(column, x + each / 2),
         pointerleave: () => {
           this.tip.hidden = true;
         },
@@ -130,8 +122,8 @@ export class Chart {
     });
   }
 
-  point(column, parts, x) {
-    const rows = parts
+  point(column, x) {
+    const rows = this.data.parts
       .map((name, place) => [name, column.tokens[place]])
       .filter(([, tokens]) => tokens)
       .reverse();
@@ -157,13 +149,34 @@ export class Chart {
     const left = Math.min(Math.max(0, x - this.tip.offsetWidth / 2), Math.max(0, wide - this.tip.offsetWidth));
     this.tip.style.left = `${left}px`;
   }
+}
 
-  olderButton(columns) {
-    if (!columns.length || !this.data.more) return null;
-    return el(
-      "button",
-      { type: "button", class: "older quiet", on: { click: () => this.older(columns[0].step) } },
-      "older",
+// What stands behind and below a column: the chosen one, the one it is compared with, the start of an epoch.
+function marks(column, x, each, selected, base) {
+  const found = [];
+  const under = (kind) => svg("rect", { x: x + 1, y: TALL + 3, width: Math.max(2, each - 2), height: 3, class: kind });
+  if (column.step === selected)
+    found.push(svg("rect", { x, y: 0, width: each, height: TALL, class: "band" }), under("under"));
+  if (base && column.step === base) found.push(under("under base"));
+  if (column.opened)
+    found.push(
+      svg("line", { x1: x, x2: x, y1: 4, y2: TALL, class: "epoch" }),
+      svg("path", { d: `M${x - 4},0h8l-4,6z`, class: "epoch-mark" }),
     );
-  }
+  return found;
+}
+
+function levels(names, space, y) {
+  let lowest = -2;
+  return names
+    .filter(([, tokens]) => tokens)
+    .flatMap(([name, tokens]) => {
+      const at = y(tokens) + 0.5;
+      const label = Math.max(at + 4, lowest + 12);
+      lowest = label;
+      return [
+        svg("line", { x1: 0, x2: space, y1: at, y2: at, class: `level ${name.replace(" ", "-")}` }),
+        svg("text", { x: space + 8, y: label, class: "level-name" }, name === "most" ? number(tokens) : name),
+      ];
+    });
 }

@@ -59,14 +59,12 @@ export const number = (value) => WHOLE.format(value);
 
 export const dollars = (value) => `$${value.toFixed(value < 1 ? 4 : 2)}`;
 
-export function moment(iso, characters = 16) {
-  return iso ? iso.slice(0, characters).replace("T", " ") : "";
+// To the second: things follow each other closely.
+export function moment(iso) {
+  return iso ? iso.slice(0, 19).replace("T", " ") : "";
 }
 
 export const time = (iso) => el("time", { datetime: iso, title: iso, class: "at" }, moment(iso));
-
-// A time to the second, for things that follow each other closely.
-export const instant = (iso) => el("time", { datetime: iso, title: iso, class: "at" }, moment(iso, 19));
 
 // The tier of an event, which gives its colour.
 const TIERS = {
@@ -87,6 +85,13 @@ const TIERS = {
 };
 
 export const tierOf = (event) => TIERS[event] || "recall";
+
+// "Recalled" means one thing on screen: put behind a message unasked. The tier is the conversation.
+export const eventName = (event) => (event === "recall" ? "recalled" : event.replace("_", " "));
+
+const TIER_NAMES = { recall: "conversation", archive: "archive", memory: "conversation and archive" };
+
+export const tierName = (tier) => TIER_NAMES[tier] || tier;
 
 const KINDS = { f: "archival", s: "recall", x: "recall" };
 
@@ -114,6 +119,74 @@ export function chip(page, open, solid = true) {
 export function heads(kind, columns) {
   const cells = columns.map(([name, place]) => el("span", { class: place }, name));
   return el("div", { class: `line ${kind} heads`, "aria-hidden": "true" }, cells);
+}
+
+const COPIED_MS = 1_500;
+
+// A button that copies a text, which is made when it is pressed.
+export function copyButton(text, label = "Copy") {
+  const button = el("button", { type: "button", class: "quiet copy", title: `${label} to the clipboard` }, label);
+  button.addEventListener("click", async (event) => {
+    event.stopPropagation();
+    await navigator.clipboard.writeText(await text());
+    fill(button, "Copied");
+    setTimeout(() => fill(button, label), COPIED_MS);
+  });
+  return button;
+}
+
+// A step as a button that goes to the request after it.
+export function stepLink(step, ctx) {
+  if (!step || step === "s0") return el("span", { class: "after" });
+  const go = { click: () => ctx.go({ at: step }) };
+  return el(
+    "button",
+    { type: "button", class: "after link", title: `Go to the request after ${step}`, on: go },
+    step,
+  );
+}
+
+// Buttons of which one is pressed; `choose` gets its name.
+export function choices(label, names, chosen, choose) {
+  const buttons = Object.entries(names).map(([name, title]) =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "choice",
+        "aria-pressed": String(name === chosen),
+        on: {
+          click: (event) => {
+            for (const each of event.target.parentElement.children)
+              each.setAttribute("aria-pressed", String(each === event.target));
+            choose(name);
+          },
+        },
+      },
+      title,
+    ),
+  );
+  return el("div", { class: "choices", role: "group", "aria-label": label }, buttons);
+}
+
+const TYPED_MS = 160; // after the last key
+
+export function searchField(placeholder, label, value, search) {
+  let wait = 0;
+  const text = el("input", {
+    type: "search",
+    class: "filter",
+    placeholder,
+    "aria-label": label,
+    value,
+    on: {
+      input: () => {
+        clearTimeout(wait);
+        wait = setTimeout(() => search(text.value.trim()), TYPED_MS);
+      },
+    },
+  });
+  return text;
 }
 
 const AGES = [

@@ -1,6 +1,6 @@
-// The ledger as a timeline, the searches with every part of their scores, the costs of requests.
+// The ledger as a timeline, and the costs of requests.
 
-import { chip, dollars, el, empty, fill, heads, instant, number, tierOf, time } from "./dom.js";
+import { chip, dollars, el, empty, eventName, fill, heads, number, stepLink, tierName, tierOf, time } from "./dom.js";
 import { LongList } from "./list.js";
 
 const NARROW = matchMedia("(max-width: 700px)");
@@ -8,16 +8,16 @@ const NARROW = matchMedia("(max-width: 700px)");
 // --- the ledger
 
 export function ledger(root, ctx) {
-  const chosen = new Set();
+  const chosen = new Set((ctx.more.events || "").split(",").filter(Boolean));
   const list = new LongList({
-    load: (offset, limit) => ctx.get("ledger", { events: [...chosen].join(","), offset, limit }),
+    load: (offset, limit) => ctx.get("ledger", { events: [...chosen].join(","), at: ctx.at, offset, limit }),
     row: (move) =>
       el(
         "div",
         { class: "line move" },
-        instant(move.at),
-        step(move.step, ctx),
-        el("span", { class: `event ${tierOf(move.event)}` }, move.event.replace("_", " ")),
+        time(move.at),
+        stepLink(move.step, ctx),
+        el("span", { class: `event ${tierOf(move.event)}` }, eventName(move.event)),
         el("span", { class: "which" }, move.page_id && chip(move.page_id, ctx.open)),
         el("span", { class: "tokens" }, move.tokens ? number(move.tokens) : ""),
         el("span", { class: "words" }, told(move)),
@@ -29,7 +29,7 @@ export function ledger(root, ctx) {
   });
   const choices = el("div", { class: "choices", role: "group", "aria-label": "Which events" });
   const look = async () => {
-    const { events } = await ctx.get("events");
+    const { events } = await ctx.get("events", { at: ctx.at });
     if (!ctx.current()) return;
     fill(
       choices,
@@ -46,11 +46,12 @@ export function ledger(root, ctx) {
                 click: (click) => {
                   if (!chosen.delete(event)) chosen.add(event);
                   click.currentTarget.setAttribute("aria-pressed", String(chosen.has(event)));
+                  ctx.note({ events: [...chosen].join(",") });
                   list.reset();
                 },
               },
             },
-            event.replace("_", " "),
+            eventName(event),
             el("small", {}, number(count)),
           ),
         ),
@@ -71,110 +72,9 @@ export function ledger(root, ctx) {
 
 function told(move) {
   const { detail } = move;
-  if (move.event === "search") return `${detail.tier}: “${detail.query}”, ${(detail.found || []).length} came back`;
+  if (move.event === "search") return `${tierName(detail.tier)}: “${detail.query}”, ${(detail.found || []).length} came back`;
   if (move.event === "core") return `${detail.block}: ${move.reason}`;
-  return move.reason;
-}
-
-function step(page, ctx) {
-  return page === "s0"
-    ? el("span", { class: "after" })
-    : el(
-        "button",
-        {
-          type: "button",
-          class: "after link",
-          title: `Go to the request after ${page}`,
-          on: { click: () => ctx.go({ at: page }) },
-        },
-        page,
-      );
-}
-
-// --- searches
-
-const MANY = 20;
-
-export async function searches(root, ctx) {
-  const shown = Math.max(MANY, root.querySelectorAll(".search").length);
-  const found = await ctx.get("searches", { offset: 0, limit: Math.min(100, shown) });
-  if (!ctx.current()) return;
-  if (!found.total) {
-    fill(
-      root,
-      empty("Nobody has searched yet.", "Each search will appear here: what it found, what it just missed, and why."),
-    );
-    return;
-  }
-  const cards = el(
-    "div",
-    { class: "searches" },
-    found.rows.map((row) => card(row, ctx)),
-  );
-  const more = el(
-    "button",
-    {
-      type: "button",
-      class: "more",
-      hidden: found.rows.length >= found.total,
-      on: {
-        click: async () => {
-          const older = await ctx.get("searches", { offset: cards.children.length, limit: MANY });
-          cards.append(...older.rows.map((row) => card(row, ctx)));
-          more.hidden = cards.children.length >= older.total;
-        },
-      },
-    },
-    "older searches",
-  );
-  fill(root, cards, more);
-}
-
-function card(row, ctx) {
-  const best = Math.max(...row.found.map((hit) => hit.score), ...row.missed.map((hit) => hit.score), 1e-9);
-  const last = row.found.length ? row.found[row.found.length - 1].score : null;
-  const hits = [
-    ...row.found.map((hit, place) => hitRow(hit, place + 1, best, null, ctx)),
-    ...row.missed.map((hit, place) => hitRow(hit, row.found.length + place + 1, best, last, ctx)),
-  ];
-  return el(
-    "section",
-    { class: "card search", "aria-label": `Search for ${row.detail.query}` },
-    el(
-      "div",
-      { class: "head" },
-      el("h2", { class: "query" }, row.detail.query || "(no words)"),
-      el("span", { class: `event ${row.detail.tier === "archive" ? "archival" : "recall"}` }, row.detail.tier),
-      el("p", { class: "told" }, `by ${row.actor} · `, time(row.at), " · after ", step(row.step, ctx)),
-    ),
-    hits.length ? el("ol", { class: "hits-list" }, hits) : el("p", { class: "none" }, "Nothing came back."),
-  );
-}
-
-function hitRow(hit, rank, best, last, ctx) {
-  const missed = last !== null;
-  const parts = Object.entries(hit.parts)
-    .map(([name, value]) => `${name} ${Number(value.toPrecision(3))}`)
-    .join(" · ");
-  return el(
-    "li",
-    { class: missed ? "hit-row missed" : "hit-row" },
-    el("span", { class: "rank" }, rank),
-    chip(hit.page_id, ctx.open, !missed),
-    el(
-      "span",
-      { class: "score" },
-      el("i", { style: { width: `${Math.max(2, (100 * hit.score) / best)}%` } }),
-      el("b", {}, Number(hit.score.toPrecision(3))),
-    ),
-    el(
-      "span",
-      { class: "score-parts" },
-      parts,
-      missed && el("em", {}, ` missed by ${Number((last - hit.score).toPrecision(2))}`),
-    ),
-    el("span", { class: "words" }, hit.text),
-  );
+  return `${move.reason}${move.because}`;
 }
 
 // --- cost
@@ -184,7 +84,7 @@ export function cost(root, ctx) {
   let largest = 1; // of the requests seen so far, in tokens
   const list = new LongList({
     load: async (offset, limit) => {
-      const found = await ctx.get("costs", { offset, limit });
+      const found = await ctx.get("costs", { at: ctx.at, offset, limit });
       largest = Math.max(largest, ...found.rows.map((each) => whole(each.usage)));
       if (ctx.current()) fill(sums, tiles(found));
       return found;
@@ -193,7 +93,7 @@ export function cost(root, ctx) {
       el(
         "div",
         { class: `line cost${each.broke ? " broke" : ""}` },
-        step(each.step, ctx),
+        stepLink(each.step, ctx),
         time(each.at),
         figures(each),
         each.broke

@@ -82,6 +82,7 @@ export class LongList {
     const height = this.rowHeight();
     const whole = Math.min(this.total * height, TALLEST);
     this.box.classList.toggle("none", this.total === 0);
+    this.box.setAttribute("role", this.total === 0 ? "group" : "list"); // a list has rows
     if (this.total === 0) {
       this.space.style.height = "auto";
       fill(this.space, this.nothing());

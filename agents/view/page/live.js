@@ -8,16 +8,17 @@ const SHORT_MS = 4_000;
 const LONG_MS = 8_000;
 let hiding = 0;
 
-export const state = (agent) => (agent ? api.get(agent, "state") : api.agents());
+export const state = (agent) => api.get(agent, "state");
 
 // A deleted agent stays in the list as long as the page shows it.
 export function drawAgents(names, shown) {
   const gone = shown && !names.includes(shown) ? [shown] : [];
   fill(
     byId("agent"),
+    el("option", { value: "" }, "All agents"),
     [...names, ...gone].map((name) => el("option", { value: name }, name)),
   );
-  if (shown) byId("agent").value = shown;
+  byId("agent").value = shown || "";
 }
 
 export function drawState(told, readOnly) {

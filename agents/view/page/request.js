@@ -1,7 +1,7 @@
 // The exact request of a step, piece by piece, and its difference from the one before.
 
 import { address } from "./api.js";
-import { chip, difference, el, empty, fill, inOrder, number } from "./dom.js";
+import { chip, copyButton, difference, el, empty, fill, inOrder, number } from "./dom.js";
 
 const shown = new WeakMap(); // panel -> the request that it shows
 
@@ -10,8 +10,10 @@ const shown = new WeakMap(); // panel -> the request that it shows
 export async function request(root, ctx) {
   const before = root.hasChildNodes() && shown.get(root)?.asked === ctx.at ? shown.get(root) : null;
   const all = before && root.querySelector("[data-all]") ? 1 : null;
-  const told = await ctx.get("request", { at: ctx.at, all });
+  const told = await ctx.get("request", { at: ctx.at, with: ctx.more.with, all });
   if (!ctx.current()) return;
+  const { before: first, after: last } = told.change;
+  if (ctx.more.with) ctx.note({ with: last === told.at ? first : last }); // any step stands for the request after it
   const says = JSON.stringify(told, (name, value) => (name === "tokens" ? undefined : value));
   if (told.at && before?.says === says) return;
   const open = before ? unfolded(root) : [];
@@ -28,7 +30,7 @@ export async function request(root, ctx) {
     );
     return;
   }
-  fill(root, el("div", { class: "halves" }, whole(told, ctx, all), change(told.change, ctx)));
+  fill(root, el("div", { class: "halves" }, pieces(told, ctx, all), change(told.change, ctx)));
   fold(root);
   for (const selector of open) root.querySelector(selector)?.click();
 }
@@ -42,7 +44,7 @@ function unfolded(root) {
   ];
 }
 
-function whole(told, ctx, all) {
+function pieces(told, ctx, all) {
   const raw =
     told.at &&
     el(
@@ -78,12 +80,12 @@ function earlier(told, ctx) {
       class: "more quiet",
       on: {
         click: async () => {
-          const whole = await ctx.get("request", { at: ctx.at, all: 1 });
+          const full = await ctx.get("request", { at: ctx.at, all: 1 });
           const list = button.nextElementSibling;
           button.remove();
           list.dataset.all = "yes";
           list.prepend(
-            ...whole.pieces.slice(0, whole.pieces.length - told.pieces.length).map((piece) => row(piece, ctx)),
+            ...full.pieces.slice(0, full.pieces.length - told.pieces.length).map((piece) => row(piece, ctx)),
           );
           fold(list);
         },
@@ -124,12 +126,13 @@ function group(title, pieces, ctx, before = null, all = null) {
   return el("div", { class: "group" }, el("h3", {}, title), before, list);
 }
 
-function head(title, page, tokens, ctx) {
+function head(title, page, tokens, ctx, copy = null) {
   return el(
     "span",
     { class: "piece-head" },
     el("span", { class: "piece-title" }, title),
     page && chip(page, ctx.open),
+    copy,
     el("span", { class: "tokens" }, number(tokens)),
   );
 }
@@ -138,9 +141,14 @@ function row(piece, ctx) {
   return el(
     "li",
     { class: `piece ${piece.part}`, "data-key": piece.key },
-    head(piece.title, piece.page_id, piece.tokens, ctx),
+    head(piece.title, piece.page_id, piece.tokens, ctx, copyButton(() => whole(piece, ctx))),
     text(piece, ctx),
   );
+}
+
+async function whole(piece, ctx) {
+  if (piece.characters === piece.text.length) return piece.text;
+  return (await ctx.get("piece", { at: ctx.at, key: piece.key })).text;
 }
 
 // A long text shows its beginning; a click shows it all.
@@ -153,29 +161,12 @@ function text(piece, ctx) {
       return;
     }
     more.textContent = "show less";
-    if (piece.characters > piece.text.length) {
-      const whole = await ctx.get("piece", { at: ctx.at, key: piece.key });
-      body.textContent = inOrder(whole.text);
-    }
+    if (piece.characters > piece.text.length) body.textContent = inOrder(await whole(piece, ctx));
   });
   return el("div", { class: "body", "data-more": piece.characters > piece.text.length }, body, more);
 }
 
 function change(told, ctx) {
-  const title = told.before
-    ? [
-        "What is different from ",
-        el(
-          "button",
-          {
-            type: "button",
-            class: "link",
-            on: { click: () => ctx.go({ at: told.before }) },
-          },
-          `the one before, ${told.before}`,
-        ),
-      ]
-    : "The first request";
   const nothing = !told.entered.length && !told.left.length && !told.changed.length;
   return el(
     "section",
@@ -183,14 +174,46 @@ function change(told, ctx) {
     el(
       "div",
       { class: "head" },
-      el("h2", { id: "change-title" }, title),
+      el("h2", { id: "change-title" }, between(told, ctx)),
       el("p", { class: "told" }, `${told.unchanged} pieces stayed as they were`),
+      told.before && compared(told, ctx),
     ),
     told.opened && el("p", { class: "opened" }, el("b", {}, "A new epoch began: "), told.opened),
     nothing && el("p", { class: "none" }, "Nothing is different yet."),
     moved("Entered", "entered", told.entered, ctx),
     moved("Left", "left", told.left, ctx),
     rewritten(told.changed, ctx),
+  );
+}
+
+function between(told, ctx) {
+  if (!told.before) return "The first request";
+  const link = (step, words) =>
+    el("button", { type: "button", class: "link", on: { click: () => ctx.go({ at: step }) } }, words);
+  if (told.neighbours) return ["What is different from ", link(told.before, `the one before, ${told.before}`)];
+  return ["From ", link(told.before, told.before), " to ", told.after ? link(told.after, told.after) : "the next request"];
+}
+
+// Any other request: it is named here, or its column is clicked with Shift.
+function compared(told, ctx) {
+  const step = el("input", {
+    type: "text",
+    class: "other",
+    placeholder: "s200",
+    "aria-label": "Compare with the request that this step answered",
+    value: ctx.more.with || "",
+  });
+  const submit = (event) => {
+    event.preventDefault();
+    ctx.go({ more: { with: step.value.trim() } });
+  };
+  return el(
+    "form",
+    { class: "compare", on: { submit } },
+    step,
+    el("button", { type: "submit" }, "Compare"),
+    !told.neighbours &&
+      el("button", { type: "button", class: "quiet", on: { click: () => ctx.go({ more: {} }) } }, "The one before"),
   );
 }
 

@@ -1,7 +1,7 @@
-// The three tiers: core with its versions, the steps (resident and evicted), the facts of the archive.
+// Two tiers: core with its versions, and the facts of the archive.
 
-import { age, difference, el, empty, fill, heads, moment, number, time } from "./dom.js";
-import { addFact, editBlock, tellAgent } from "./edits.js";
+import { age, choices, copyButton, difference, el, empty, fill, heads, moment, number, searchField, time } from "./dom.js";
+import { addFact, editBlock } from "./edits.js";
 import { LongList } from "./list.js";
 
 const NARROW = matchMedia("(max-width: 700px)");
@@ -47,7 +47,7 @@ function blockCard(block, ctx, open) {
   if (block.file) told.push(`from ${block.file}`);
   return fill(
     card,
-    el("div", { class: "head" }, el("h2", {}, block.name), el("p", { class: "told" }, told.join(" · ")), edit),
+    el("div", { class: "head" }, el("h2", {}, block.name), el("p", { class: "told" }, told.join(" · ")), copyButton(() => block.value), edit),
     block.description && el("p", { class: "about" }, block.description),
     el(
       "div",
@@ -89,71 +89,13 @@ function blockCard(block, ctx, open) {
   );
 }
 
-// --- turns
-
-export function turns(root, ctx) {
-  const list = new LongList({
-    load: (offset, limit) => ctx.get("steps", { offset, limit }),
-    row: (step) =>
-      el(
-        "button",
-        { type: "button", class: "line step", "data-key": step.page_id, on: { click: () => ctx.open(step.page_id) } },
-        el(
-          "span",
-          {
-            class: `chip recall${step.resident ? "" : " gone"}`,
-            title: step.resident ? "in the prompt" : "has left the prompt",
-          },
-          step.page_id,
-        ),
-        el("span", { class: "who" }, step.who),
-        time(step.at),
-        el("span", { class: "tokens" }, step.tokens ? number(step.tokens) : ""),
-        el(
-          "span",
-          { class: "words" },
-          step.purged ? "(purged)" : step.begins || step.calls.map((name) => `calls ${name}`).join(", "),
-        ),
-      ),
-    height: twoLines(40, 62),
-    label: "Steps, newest first",
-    nothing: () =>
-      empty("Nobody has said anything yet.", "Each message, reply and tool call will appear here, resident or not."),
-  });
-  const send = !ctx.readOnly && tellAgent(ctx);
-  fill(
-    root,
-    el(
-      "section",
-      { class: "card" },
-      el(
-        "div",
-        { class: "head" },
-        el("h2", {}, "Turns"),
-        el(
-          "p",
-          { class: "told" },
-          el("span", { class: "chip recall" }, "s1"),
-          " in the prompt now  ",
-          el("span", { class: "chip recall gone" }, "s1"),
-          " evicted, still found by searches",
-        ),
-      ),
-      send,
-      heads("step", [["step"], ["who"], ["when"], ["tokens", "tokens"], ["what", "words"]]),
-      list.element,
-    ),
-  );
-  return list;
-}
-
 // --- the archive
 
 const FACT_HEADS = [
   ["fact"],
   ["stored"],
   ["age", "age"],
-  ["used"],
+  ["used (now)"],
   ["what", "words"],
   ["after", "source"],
   ["tags, until when"],
@@ -161,14 +103,19 @@ const FACT_HEADS = [
 const KINDS = { all: "All", current: "Current", ended: "Ended", used: "Used", unused: "Never used" };
 
 export function archive(root, ctx) {
-  const filter = { kind: "all", text: "", source: "" };
+  const filter = { kind: ctx.more.kind || "", text: ctx.more.q || "", source: ctx.more.source || "" };
+  const change = (changes) => {
+    Object.assign(filter, changes);
+    ctx.note({ kind: filter.kind, q: filter.text, source: filter.source });
+    list.reset();
+  };
   const list = new LongList({
-    load: (offset, limit) => ctx.get("facts", { ...filter, offset, limit }),
+    load: (offset, limit) => ctx.get("facts", { ...filter, at: ctx.at, offset, limit }),
     row: (fact) => factRow(fact, ctx),
     height: twoLines(44, 66),
     label: "Facts, newest first",
     nothing: () =>
-      filter.text || filter.source || filter.kind !== "all"
+      filter.text || filter.source || filter.kind
         ? empty("No fact matches.", "Try another filter.")
         : empty(
             "The archive is empty.",
@@ -177,56 +124,18 @@ export function archive(root, ctx) {
             "; you can add one here.",
           ),
   });
-  const kinds = Object.entries(KINDS).map(([kind, name]) =>
-    el(
-      "button",
-      {
-        type: "button",
-        class: "choice",
-        "aria-pressed": String(kind === "all"),
-        "data-kind": kind,
-        on: {
-          click: (event) => {
-            filter.kind = kind;
-            for (const each of event.target.parentElement.children)
-              each.setAttribute("aria-pressed", String(each === event.target));
-            list.reset();
-          },
-        },
-      },
-      name,
-    ),
-  );
-  let wait = 0;
-  const text = el("input", {
-    type: "search",
-    class: "filter",
-    placeholder: "holds this text",
-    "aria-label": "Only facts that hold",
-    on: {
-      input: () => {
-        clearTimeout(wait);
-        wait = setTimeout(() => {
-          filter.text = text.value.trim();
-          list.reset();
-        }, 160);
-      },
-    },
-  });
+  const kinds = choices("Which facts", KINDS, filter.kind || "all", (kind) => change({ kind: kind === "all" ? "" : kind }));
+  const text = searchField("holds this text", "Only facts that hold", filter.text, (words) => change({ text: words }));
   const sources = el("select", {
     class: "filter",
     "aria-label": "Only facts from",
-    on: {
-      change: () => {
-        filter.source = sources.value;
-        list.reset();
-      },
-    },
+    on: { change: () => change({ source: sources.value }) },
   });
   sources.append(el("option", { value: "" }, "any source"));
   ctx.get("sources", {}).then((told) => {
     for (const [name, count] of Object.entries(told.sources))
       sources.append(el("option", { value: name }, `${name} (${number(count)})`));
+    sources.value = filter.source;
   });
   fill(
     root,
@@ -237,7 +146,7 @@ export function archive(root, ctx) {
         "div",
         { class: "head" },
         el("h2", {}, "Archive"),
-        el("div", { class: "choices", role: "group", "aria-label": "Which facts" }, kinds),
+        kinds,
         sources,
         text,
         !ctx.readOnly && addFact(ctx),

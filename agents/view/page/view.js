@@ -1,68 +1,45 @@
 // The page as a whole: the agent, the request and the panel that it shows. It reloads them after every commit.
-//
-// The address behind # holds what is shown, #agent/panel/step/text, so that it can be bookmarked and gone back to.
 
+import { here, note, read, write } from "./address.js";
 import * as api from "./api.js";
-import { Chart } from "./chart.js";
 import { byId, el, empty, fill } from "./dom.js";
+import { drawFleet } from "./fleet.js";
 import { listen } from "./keys.js";
 import { drawAgents, drawState, drawTrouble, state, toast } from "./live.js";
 import { openPage } from "./page.js";
 import { PANELS } from "./panels.js";
-import { columnsAround, drawWindow } from "./window.js";
+import { WindowCard } from "./window.js";
 
 const LOOK_MS = 1000;
 const REST = 25; // times as long as a look took
-const SETTLED_MS = 250; // after the last of many steps; browsers bear only so many new addresses
-const here = { agent: null, tab: "request", at: null, text: "" };
-const known = { home: "", agents: [], readOnly: false, now: null, told: null, revision: null, list: null, turn: 0, trouble: "" };
-const chart = new Chart(byId("chart"), { choose: (step) => go({ at: step }), older: (step) => go({ at: step }) });
+const known = { home: "", agents: [], readOnly: false, revision: null, list: null, turn: 0, trouble: "" };
 let loading = { aim: "", busy: false, again: false };
-let owed = 0; // steps that were asked for before it was known where they lead
-let writing = 0;
+const win = new WindowCard({ go, arrive, frame, compare: (step) => go({ tab: "request", more: { with: step } }) });
 
 // --- what is shown
 
-function plainly(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part; // typed by hand
-  }
-}
-
-function read() {
-  clearTimeout(writing);
-  const [agent, tab, at, ...text] = location.hash.slice(1).split("/").map(plainly);
-  here.agent = known.agents.includes(agent) ? agent : known.agents[0] || null;
-  here.tab = Object.hasOwn(PANELS, tab) ? tab : "request";
-  here.at = at && at !== "now" ? at : null;
-  here.text = text.join("/");
-}
-
-function write(keep) {
-  clearTimeout(writing);
-  const parts = [here.agent, here.tab, here.at || "now", ...(here.text ? [here.text] : [])];
-  const hash = `#${parts.map(encodeURIComponent).join("/")}`;
-  if (location.hash !== hash) keep.call(history, null, "", hash);
-}
-
+// What belongs to one panel, such as its filters, ends where another panel or agent begins.
 function go(changes) {
+  const elsewhere = (name) => name in changes && changes[name] !== here[name];
+  if (!("more" in changes) && (elsewhere("agent") || elsewhere("tab"))) here.more = {};
   Object.assign(here, changes);
-  owed = 0;
-  write(history.pushState);
+  win.stop();
+  write(true);
   return arrive();
 }
 
-// Another agent, tab or text draws the whole panel anew; another step only reloads it. Of many steps in quick
-// succession only the newest is loaded, as soon as the previous load has ended.
+// What draws the panel anew if it changes. Another step only reloads it.
+const aimed = () => JSON.stringify([here.agent, here.tab, here.text, { ...here.more, page: null }]);
+
+// Of many steps in quick succession only the newest is loaded, as soon as the previous load has ended.
 async function arrive() {
-  const aim = JSON.stringify([here.agent, here.tab, here.text]);
+  const aim = aimed();
   let fresh = aim !== loading.aim || !byId("panel").hasChildNodes();
   frame();
   if (!here.agent) {
-    loading = { aim: "", busy: false, again: false };
-    fill(byId("panel"), noAgents());
+    loading = { aim, busy: false, again: false };
+    closeList();
+    await fleet();
     return;
   }
   if (!fresh && loading.busy) {
@@ -73,127 +50,97 @@ async function arrive() {
   loading = mine;
   while (mine.again && mine === loading) {
     mine.again = false;
-    await Promise.all([look(), fresh || PANELS[here.tab].at ? panel(fresh) : null]);
+    await Promise.all([win.look(), panel(fresh)]);
     fresh = false;
   }
   mine.busy = false;
+  sheet();
 }
 
 function frame() {
   byId("agent").value = here.agent || "";
   document.title = here.agent ? `${here.agent} · selfpager` : "selfpager";
   document.body.classList.toggle("nobody", !here.agent);
+  document.body.classList.toggle("past", Boolean(here.agent && here.at));
   fill(byId("step"), here.at || "now");
-  chart.select(here.at);
+  win.chart.select(here.at);
   drawTabs();
+  then();
   if (document.activeElement !== byId("find-text")) byId("find-text").value = here.text;
 }
 
-function noAgents() {
-  return empty(
-    "There are no agents here yet.",
-    "Make one: ",
-    el("code", {}, "selfpager demo"),
-    " or ",
-    el("code", {}, "selfpager chat AGENT.yaml"),
-    ". It appears here by itself.",
-    el("br"),
-    "Another home? This one is ",
-    el("code", {}, known.home),
-    "; name yours with ",
-    el("code", {}, "--home"),
-    ".",
+// What is not of now says so.
+function then() {
+  fill(
+    byId("then"),
+    here.agent && here.at
+      ? [
+          `As it was in the request that ${here.at} answered. `,
+          el("button", { type: "button", class: "link", on: { click: () => go({ at: null }) } }, "Show now"),
+        ]
+      : null,
   );
-}
-
-// --- the window
-
-async function look() {
-  const { agent, at } = here;
-  try {
-    const [now, told] = await Promise.all([
-      api.get(agent, "now", { at }),
-      columnsAround(agent, at, chart.room(), known.told),
-    ]);
-    if (agent !== here.agent || at !== here.at) return;
-    Object.assign(known, { now, told });
-    if (now.at && now.at !== here.at) {
-      here.at = now.at; // any step stands for the request after it
-      write(history.replaceState);
-    }
-    drawWindow(chart, now, told);
-    if (owed) {
-      const rest = owed - Math.sign(owed);
-      const direction = owed - rest;
-      owed = 0;
-      stepBy(direction);
-      if (here.at !== at) owed += rest; // else there is no other
-    }
-  } catch (error) {
-    if (agent === here.agent) toast(error.message, true);
-  }
-}
-
-// A held key is faster than any answer: within the drawn columns it moves along them, beyond them it waits.
-function stepBy(direction) {
-  const { now, told } = known;
-  if (!now || !told || told.agent !== here.agent || (direction > 0 && !here.at)) return;
-  const steps = [...told.columns.map((column) => column.step), ...(told.newest ? [null] : [])];
-  const place = steps.indexOf(here.at);
-  const next = place < 0 ? undefined : steps[place + direction];
-  if (next !== undefined) return move(next);
-  if (now.at !== here.at) owed += direction;
-  else if (direction > 0 || now.before) move(direction > 0 ? now.after : now.before);
-}
-
-function move(at) {
-  here.at = at;
-  clearTimeout(writing);
-  writing = setTimeout(() => write(history.replaceState), SETTLED_MS);
-  arrive();
 }
 
 // --- panels
 
 function drawTabs() {
-  fill(
-    byId("tabs"),
-    Object.entries(PANELS).map(([tab, { name, tier }]) =>
-      el(
-        "button",
-        {
-          type: "button",
-          role: "tab",
-          id: `tab-${tab}`,
-          "aria-selected": String(tab === here.tab),
-          "aria-controls": "panel",
-          tabindex: tab === here.tab ? "0" : "-1",
-          class: tier || "",
-          on: { click: () => go({ tab }) },
-        },
-        name,
-      ),
-    ),
-  );
+  const tab = ([name, { name: title, tier }]) =>
+    el(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        id: `tab-${name}`,
+        "aria-selected": String(name === here.tab),
+        "aria-controls": "panel",
+        tabindex: name === here.tab ? "0" : "-1",
+        class: tier || "",
+        on: { click: () => go({ tab: name }) },
+      },
+      title,
+    );
+  fill(byId("tabs"), Object.entries(PANELS).map(tab));
   byId(`tab-${here.tab}`).scrollIntoView({ block: "nearest", inline: "nearest" });
-  byId("panel").setAttribute("aria-labelledby", `tab-${here.tab}`);
+  const panel = byId("panel");
+  if (here.agent) panel.setAttribute("aria-labelledby", `tab-${here.tab}`);
+  else panel.removeAttribute("aria-labelledby");
+  panel.setAttribute("role", here.agent ? "tabpanel" : "region");
+  if (here.agent) panel.removeAttribute("aria-label");
+  else panel.setAttribute("aria-label", "Agents");
 }
 
 function context() {
   const turn = known.turn;
-  const { agent, at, text } = here;
+  const { agent, text } = here;
   return {
     agent,
-    at,
     text,
     readOnly: known.readOnly,
     go,
+    get at() {
+      return here.at; // lists are reloaded, not made anew, for another request
+    },
+    more: here.more,
+    note: (changes) => {
+      note(changes);
+      loading.aim = aimed();
+    },
     refresh: () => panel(false),
     current: () => turn === known.turn,
     get: (what, query) => api.get(agent, what, query),
-    open: (page) => openPage(byId("page"), page, context()).catch((error) => toast(error.message, true)),
+    open: (page) => {
+      note({ page }, true);
+      sheet();
+    },
     edit: (kind, values) => edit(agent, kind, values),
   };
+}
+
+function closeList() {
+  known.turn += 1;
+  known.list?.close();
+  known.list = null;
 }
 
 async function panel(fresh) {
@@ -203,23 +150,46 @@ async function panel(fresh) {
       await known.list.again();
       return;
     }
-    known.turn += 1;
-    const ctx = context();
     if (fresh) {
-      known.list?.close();
-      known.list = null;
+      closeList();
       root.className = `panel ${here.tab}`;
       fill(root);
       delete root.dataset.text;
-    }
-    const drawn = await PANELS[here.tab].draw(root, ctx);
-    if (ctx.current() && drawn?.again) {
-      known.list = drawn;
-      await drawn.again();
-    }
+      delete root.dataset.fleet;
+    } else known.turn += 1;
+    await drawPanel(root, context());
   } catch (error) {
     fill(root, empty("This cannot be shown.", error.message));
   }
+}
+
+async function drawPanel(root, ctx) {
+  const drawn = await PANELS[here.tab].draw(root, ctx);
+  if (ctx.current() && drawn?.again) {
+    known.list = drawn;
+    await drawn.again();
+  }
+}
+
+// The page that the address names, in its dialog.
+function sheet() {
+  const { page } = here.more;
+  const box = byId("page");
+  if (!here.agent || !page) return box.close();
+  if (box.open && box.dataset.page === page) return undefined;
+  return openPage(box, page, context()).catch((error) => {
+    note({ page: null });
+    toast(error.message, true);
+  });
+}
+
+async function fleet() {
+  const root = byId("panel");
+  root.className = "panel fleet";
+  delete root.dataset.text;
+  const told = await api.fleet();
+  if (!here.agent) drawFleet(root, told.fleet, { home: known.home, go });
+  return told;
 }
 
 async function edit(agent, kind, values) {
@@ -244,17 +214,17 @@ async function beat() {
   if (document.hidden) return;
   const { agent } = here;
   try {
-    const told = await state(agent);
+    const told = await (agent ? state(agent) : fleet());
     if (agent !== here.agent) return;
     const back = known.trouble !== "";
     known.trouble = "";
     drawTrouble("");
     agentsAre(told.agents);
-    if (agent !== here.agent || !agent) return;
+    if (!agent) return;
     drawState(told, known.readOnly);
     const changed = back || (known.revision?.agent === agent && known.revision.number !== told.revision);
     known.revision = { agent, number: told.revision };
-    if (changed) await Promise.all([look(), panel(back && !known.list)]);
+    if (changed) await Promise.all([win.look(), panel(back && !known.list)]);
   } catch (error) {
     known.trouble = error.message;
     drawTrouble(error.message);
@@ -265,12 +235,8 @@ async function beat() {
 // Agents come and go while the page is open. If the shown one is deleted, the page says so and stays.
 function agentsAre(names) {
   if (JSON.stringify(names) === JSON.stringify(known.agents)) return;
-  const first = !here.agent;
   known.agents = names;
   drawAgents(names, here.agent);
-  if (!first) return;
-  read();
-  if (here.agent) arrive();
 }
 
 // Viewing must not slow the agent down: the pause before the next load is many times as long as the last one took.
@@ -280,18 +246,20 @@ async function pulse() {
   setTimeout(pulse, Math.max(LOOK_MS, REST * (performance.now() - began)));
 }
 
+function follow() {
+  const missing = read(known.agents);
+  if (missing) toast(`There is no agent “${missing}” here.`, true);
+  return arrive();
+}
+
 async function start() {
-  listen({ go, stepBy, tab: () => here.tab });
-  addEventListener("hashchange", () => {
-    read();
-    arrive();
-  });
+  listen({ go, stepBy: (direction) => win.stepBy(direction), zoom: (by) => win.zoom(by), closed: () => note({ page: null }) });
+  addEventListener("hashchange", follow);
   document.addEventListener("visibilitychange", beat);
   const told = await api.agents();
   Object.assign(known, { home: told.home, agents: told.agents, readOnly: told.read_only });
   drawAgents(told.agents, null);
-  read();
-  await arrive();
+  await follow();
   document.body.dataset.ready = "yes";
   pulse();
 }
