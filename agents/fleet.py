@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from agents import tasks
-from agents.explain.costs import load_prices
+from agents.explain.figures import AgentFigures, figures
 from pager import AgentFiles
 from pager.errors import PagerError
 from pager.home import Home
@@ -48,34 +48,30 @@ def overview(home: Home) -> Iterator[AgentOverview]:
 
 
 def _of(home: Home, name: str, reader: MemoryReader) -> AgentOverview:
-    inspect = reader.inspect
-    window, spent = inspect.window(), [*_spent(reader, home.existing_files(name))]
-    newest = inspect.steps(0, 1)
-    task = tasks.current(reader)
-    errors = inspect.movements(["error"], limit=1).rows
+    found, task = figures(reader), tasks.current(reader)
+    helpers = [*_helpers(home.existing_files(name))]
     return AgentOverview(
         name,
         _state(home, name, reader, task),
-        window_share=window.used_tokens / window.usable_tokens if window.usable_tokens else None,
-        steps=newest.total,
-        facts=inspect.fact_counts().current,
-        last_at=newest.rows[0].at if newest.rows else None,
-        helpers=len(spent) - 1,
-        tokens=sum(tokens for tokens, _ in spent),
-        usd=sum(usd or 0 for _, usd in spent) if spent[0][1] is not None else None,
-        model=window.model,
+        window_share=found.used_tokens / found.usable_tokens if found.usable_tokens else None,
+        steps=found.steps,
+        facts=found.facts,
+        last_at=found.last_at,
+        helpers=len(helpers),
+        tokens=found.tokens + sum(each.tokens for each in helpers),
+        usd=None if found.usd is None else found.usd + sum(each.usd or 0 for each in helpers),
+        model=found.model,
         task=task.text if task and task.state == "open" else "",
-        error=errors[0].reason if errors else "",
+        error=found.last_error.reason if found.last_error else "",
     )
 
 
-def _spent(reader: MemoryReader, files: AgentFiles) -> Iterator[tuple[int, float | None]]:
-    """Yield the tokens and the dollars of an agent, and of each of its helpers and theirs."""
-    usage, prices = reader.inspect.usage(), load_prices(reader)
-    yield usage.whole_input + usage.output_tokens, prices.usd(usage) if prices else None
+def _helpers(files: AgentFiles) -> Iterator[AgentFigures]:
+    """Yield the figures of an agent's helpers, and of theirs."""
     for helper in files.of_helpers():
         with MemoryReader.open(helper.directory) as opened:
-            yield from _spent(opened, helper)
+            yield figures(opened)
+        yield from _helpers(helper)
 
 
 def _state(home: Home, name: str, reader: MemoryReader, task: tasks.Task | None) -> State:

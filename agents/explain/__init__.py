@@ -8,7 +8,7 @@ draw what they return; nothing is drawn here. `agents.assembly` calls `save_pric
   into words, `trace_reasons` why a text is not in the prompt.
 - `scores`: the score of a hit, rounded so that its parts add up.
 - `costs`: tokens, dollars, and where the provider's cache was lost.
-- `fleet`: one agent in a few figures, for a list of all of them.
+- `figures`: one agent in a few figures, for a list of all of them.
 - `json_form`: all of this, and the types of pager, as JSON.
 """
 

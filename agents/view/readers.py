@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from agents.config import embedders
-from agents.explain.fleet import figures
+from agents.explain.figures import figures
 from agents.explain.json_form import to_json
 from pager.errors import PagerError
 from pager.home import MESSAGE, CommandOutcome, Home
