@@ -190,6 +190,9 @@ class MemoryTools(ReadingTools[Memory]):
         return f"{fact.id} no longer holds: {one_line(fact.text)}"
 
 
+ANSWER_NOW = "Answer the person now, in your own words."
+
+
 class FewTools(ReadingTools[Memory]):
     """Two tools, for models that would choose badly among eight."""
 
@@ -203,9 +206,11 @@ class FewTools(ReadingTools[Memory]):
         """
         fact = self._memory.archive(text, key=about or None, **self._who)
         replaced = self._memory.fact(fact.supersedes).text if fact.supersedes is not None else ""
-        # Small models copy an id into their next call, and a result that is always the same into every answer.
+        # Small models copy an id into their next call, repeat a call that answers the same again, and fall silent.
+        if [row.event for row in self._memory.ledger(limit=1)] == ["repeat"]:
+            return f"You know this already, so nothing was changed. {ANSWER_NOW}"
         lines = [f"Remembered: {one_line(fact.text)}", *([f"It replaces: {one_line(replaced)}"] if replaced else ())]
-        return self._bounded(lines)
+        return self._bounded([*lines, ANSWER_NOW])
 
     def search_memory(self, query: str) -> str:
         """Find what you remembered and what was said, also long ago, by words and meaning."""

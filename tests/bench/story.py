@@ -1,6 +1,7 @@
 """The story of `make bench-story`: what is said, what is asked, and which answers count.
 
-It was fixed before a model first read it. A change of it makes figures that cannot be compared with earlier ones.
+It was fixed before a model first read it, but for one thing: "June 14th" is a right answer, too. Any other change makes
+figures that cannot be compared with earlier ones.
 """
 
 import re
@@ -63,7 +64,7 @@ QUESTIONS = (
     _question("What do I do for a living?", r"\bpianos?\b", in_other_words=True),
     _question("Which city will I travel to after the summer?", r"\blisbon\b", in_other_words=True),
     _question("Who takes care of my flowers during my holidays?", r"\btomas\b", in_other_words=True),
-    _question("When is there a wedding in my family?", r"\b14(th)?( of)? june\b|\bjune 14\b", in_other_words=True),
+    _question("When is there a wedding in my family?", r"\b14(th)?( of)? june\b|\bjune 14(th)?\b", in_other_words=True),
     _question("Which nuts must a cake for me not contain?", r"\bwalnuts?\b", in_other_words=True),
 )
 

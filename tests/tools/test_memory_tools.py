@@ -10,7 +10,7 @@ import pytest
 
 from agents import tasks
 from agents.tasks import TaskTools
-from agents.tools.memory_tools import MAX_HITS, FewTools, MemoryTools, for_blocks
+from agents.tools.memory_tools import ANSWER_NOW, MAX_HITS, FewTools, MemoryTools, for_blocks
 from pager import BlockSpec, Limits, Memory, RejectedError
 from pager.markup import HOW_IT_WORKS
 from tests.support import HandClock
@@ -66,11 +66,14 @@ def test_two_tools_are_enough_to_remember_and_to_find(memory: Memory, clock: Han
     assert [tool.name for tool in tools.tools()] == ["remember", "search_memory"]
     assert tools.search_memory("seats") == "Nothing fits. Try other words."
     memory.record("user", "Window seats are best.", at="2026-05-03T14:30Z", name="Dana")
-    assert tools.remember("prefers window seats", about="seat") == "Remembered: prefers window seats"
-    assert tools.remember("prefers aisle seats", about="seat") == (
-        "Remembered: prefers aisle seats\nIt replaces: prefers window seats"
+    assert tools.remember("prefers window seats", about="seat") == f"Remembered: prefers window seats\n{ANSWER_NOW}"
+    assert tools.remember("prefers window seats", about="seat").startswith(
+        "You know this already, so nothing was changed."
     )
-    assert tools.remember("likes hats", about="") == "Remembered: likes hats"
+    assert tools.remember("prefers aisle seats", about="seat") == (
+        f"Remembered: prefers aisle seats\nIt replaces: prefers window seats\n{ANSWER_NOW}"
+    )
+    assert tools.remember("likes hats", about="") == f"Remembered: likes hats\n{ANSWER_NOW}"
     assert sorted(line.partition(": ")[2] for line in tools.search_memory("seats").split("\n")) == [
         "Window seats are best.",
         "prefers aisle seats",
