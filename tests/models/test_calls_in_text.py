@@ -12,6 +12,7 @@ from agents.events import Text, Thinking, ToolFinished
 from agents.models.calls_in_text import CallsInText
 from agents.models.model import FinishedReply, Model
 from agents.models.replies import Reply, call
+from agents.tools.memory_tools import ANSWER_NOW
 from pager.types import Json
 from tests.standin import Standin
 from tests.standin.chat import ChatStandin
