@@ -190,7 +190,7 @@ class ShellTool(ToolConfig):
     """true: commands in the sandbox reach the network. Without a sandbox they always do."""
 
 
-_DATED = re.compile(r"([a-z][a-z0-9_]*)_\d{8}")
+_DATED = re.compile(r"[a-z][a-z0-9_]*_\d{8}")
 _RUN_HERE = {
     "memory": "it is 'memory: {tools: anthropic}'",
     "bash": "'builtin: shell' runs commands",
@@ -228,7 +228,7 @@ class ProviderTool(ToolSection):
     @property
     def definition(self) -> dict[str, Any]:
         """Return the definition that a request carries. The provider has given each such tool one name."""
-        return {"type": self.server, "name": _DATED.sub(r"\1", self.server), **self.options}
+        return {"type": self.server, "name": self.server.rpartition("_")[0], **self.options}
 
 
 class HelperTool(ToolConfig):

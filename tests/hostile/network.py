@@ -146,7 +146,7 @@ with Memory.open(sys.argv[1], index=ChromaServer("127.0.0.1", int(sys.argv[2])))
 """
 CALLING = """
 import sys
-from agents.config.sections import ServerConfig
+from agents.config.tool_sections import ServerConfig
 from agents.mcp.client import connected
 with connected(ServerConfig(url=sys.argv[1], headers={"Authorization": f"Bearer {sys.argv[2]}"})) as server:
     [search] = [tool for tool in server.tools() if tool.name == "search_archive"]

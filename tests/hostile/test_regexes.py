@@ -38,6 +38,8 @@ SIZE = 30
 GROWTH = 2.5  # of the steps, when the text is twice as long
 FUNCTIONS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 MADE_WHEN_RUN = {  # patterns that are put together then: which, and why they take linear time
+    "agents/assembly.py": "a constant whose name ends in PATTERN, which is tested below",
+    "agents/cli/init.py": "names of our own files and variables, on our own files",
     "agents/config/field_types.py": "the constants whose names end in PATTERN, which are tested below",
     "agents/config/script.py": "the person's own `when`",
     "agents/models/openai.py": "two names of a field, in a refusal",

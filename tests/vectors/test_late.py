@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pager import Hit, Memory, MemoryReader
 from pager.search.words import focus
-from pager.store.schema import VERSION
+from pager.store.schema import MIGRATIONS, TOKEN_VECTORS
 from pager.vectors import quantized as late
 from pager.vectors.embedder import Embedder, TokenVectors
 from tests.support import HandClock, Pieces, Words, database_of, undone
@@ -175,8 +175,9 @@ def test_a_file_from_before_there_were_token_vectors_gets_them(tmp_path: Path) -
         step, _ = fill(memory)
     with closing(sqlite3.connect(tmp_path / "pager.db")) as db, db:
         for statement in (
-            "DROP TABLE said_token_vectors", "DROP TABLE fact_token_vectors",
-            "DELETE FROM meta WHERE key = 'token_vectors'", f"PRAGMA user_version = {VERSION - 1}",
+            "DROP TABLE skills", "DROP TABLE said_token_vectors", "DROP TABLE fact_token_vectors",
+            "DELETE FROM meta WHERE key = 'token_vectors'",
+            f"PRAGMA user_version = {MIGRATIONS.index(TOKEN_VECTORS)}",
         ):  # fmt: skip
             db.execute(statement)
     with open_memory(tmp_path) as memory:
