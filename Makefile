@@ -94,8 +94,9 @@ format: install  ## format the code and apply the fixes that ruff can make
 bench: install  ## compare with other systems in twenty minutes: cost, overhead, scale, survival, injected (BENCH=...)
 	$(BIN)/python -m tests.bench.bench_proof $(BENCH) $(DATA:%=--data %)
 
-bench-quick: install  ## run the same benches on small data in two minutes, to show that they work
+bench-quick: install  ## run the same benches, and bench-tasks, on small data in three minutes, to show that they work
 	$(BIN)/python -m tests.bench.bench_proof --quick $(BENCH) $(DATA:%=--data %)
+	$(BIN)/python -m tests.bench.bench_tasks --quick
 
 bench-reading: install  ## count the files, calls and SQL statements of one turn
 	$(BIN)/python -m tests.bench.reading_cost
@@ -111,7 +112,7 @@ bench-story: install  ## tell a model of your own a story and ask about it: make
 	$(BIN)/python -m tests.bench.bench_story --url "$(URL)" $(MODEL:%=--model %) $(PROVIDER:%=--provider %) \
 		$(KEY:%=--key %) $(ONLY:%=--only %) $(QUICK)
 
-bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill it 50 times, and ask it (twenty minutes)
+bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill it 50 times, and ask it (ONLY=ours, peers)
 	$(BIN)/python -m tests.bench.bench_tasks $(QUICK) $(ONLY:%=--only %)
 
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
