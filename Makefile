@@ -113,7 +113,8 @@ bench-story: install  ## tell a model of your own a story and ask about it: make
 		$(KEY:%=--key %) $(ONLY:%=--only %) $(QUICK)
 
 bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill it 50 times, and ask it (ONLY=ours, peers)
-	$(BIN)/python -m tests.bench.bench_tasks $(QUICK) $(ONLY:%=--only %)
+	$(BIN)/python -m tests.bench.bench_tasks $(QUICK) $(ONLY:%=--only %) $(URL:%=--url %) $(MODEL:%=--model %) \
+		$(PROVIDER:%=--provider %) $(KEY:%=--key %)
 
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view

@@ -27,7 +27,7 @@ from agents import Agent
 from agents.explain.costs import costs
 from pager import MemoryReader
 from tests.bench.figures import grid
-from tests.bench.tasks import peers, world
+from tests.bench.tasks import live, peers, world
 from tests.bench.tasks.world import Site
 
 YAML = """\
@@ -63,7 +63,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_tasks")
     parser.add_argument("--quick", action="store_true", help="four tasks, two kills, one small window, no peers")
     parser.add_argument("--only", choices=("ours", "peers"), help="a part of it")
+    for name, default in (("url", ""), ("model", "local"), ("provider", "anthropic"), ("key", "none")):
+        parser.add_argument(f"--{name}", default=default, help="a real model does ten of the easiest tasks instead")
     options = parser.parse_args()
+    if options.url:
+        live.show(options)
+        return 0
     tasks, sites, kills, windows = (4, 8, 2, (8_000,)) if options.quick else (40, 125, 50, (8_000, 32_000))
     failed = False
     if options.only != "peers":
@@ -73,7 +78,7 @@ def main() -> int:
                 with TemporaryDirectory(prefix="bench-tasks-") as place:
                     start = monotonic()
                     killed = kills if has_memory else 0
-                    outcome = live(Path(place), window, tasks, sites, kills=killed, memory=has_memory)
+                    outcome = one_life(Path(place), window, tasks, sites, kills=killed, memory=has_memory)
                     rows.append(_row(Path(place), window, outcome, tasks, monotonic() - start, memory=has_memory))
                     failed |= has_memory and outcome.answered < tasks
                     for line in outcome.wrong if has_memory else ():
@@ -84,7 +89,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def live(folder: Path, window: int, tasks: int, sites: int, *, kills: int, memory: bool) -> Outcome:
+def one_life(folder: Path, window: int, tasks: int, sites: int, *, kills: int, memory: bool) -> Outcome:
     """Let the worker do all tasks and answer all questions."""
     todo = world.build(folder / "tree", tasks=tasks, sites=sites)
     file = folder / "worker.yaml"

@@ -105,6 +105,12 @@ class Hands:
             return [call("core_append", block=BLOCK, text=str(now))]
         return [call("core_replace", block=BLOCK, old_text=str(before), new_text=str(now))]
 
+    def recall(self, site: str) -> Json:
+        """Look up what is known of a site."""
+        if self.has_notes:
+            return self.search(f"foreman of {site} is", "notes")
+        return call("search_archive", query=f"The foreman of {site}", limit=5)
+
     def keep(self, facts: list[tuple[str, str]]) -> list[Json]:
         """Keep facts, each with its key."""
         if self.has_notes:
@@ -186,9 +192,11 @@ def _work(seen: Seen, site: str) -> Reply:
         return _go_on(hands, now, now.after(read))
     if now.left:
         return Reply("", calls=_reads(hands, now))
-    if not hands.keeps or any(each["name"] in ("archive", "write_file") and _is_fact(each) for each in seen.calls):
+    if not hands.keeps or any(_is_fact(each) for each in seen.calls):
         return _end(hands, str(now))
-    return Reply("", calls=hands.keep(_facts(now)))
+    if not any(each["name"] in ("search_archive", "grep", "search_files") for each in seen.calls):
+        return Reply("", calls=[hands.recall(site)])  # something newer may be known already
+    return Reply("", calls=hands.keep(_facts(now.after(seen.results))))
 
 
 def _begin(seen: Seen, site: str, now: Work | None) -> Reply:
@@ -210,7 +218,7 @@ def _path(made: Json) -> str:
 
 
 def _is_fact(made: Json) -> bool:
-    return made["name"] == "archive" or "/fact-" in str(made["input"])
+    return made["name"] == "archive" or "notes/fact-" in str(made["input"])
 
 
 def _reads(hands: Hands, now: Work) -> list[Json]:

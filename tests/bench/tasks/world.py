@@ -35,11 +35,12 @@ KINDS = tuple(QUESTIONS)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site, the kind of its question, and the answer."""
+    """A site, the kind of its question, the answer, and the code of its gate."""
 
     name: str
     kind: str
     answer: str
+    gate: str
 
     @property
     def task(self) -> str:
@@ -84,7 +85,7 @@ def build(root: Path, *, seed: int = 7, tasks: int = TASKS, sites: int = SITES) 
             (root / "reports" / day[:7] / f"r{number:04d}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
         kind = KINDS[index % len(KINDS)]
         answers = {"gate": str(code), "pallets": str(pallets), "foreman": foremen[2], "changed": foremen[3]}
-        found.append(Site(name, kind, answers[kind]))
+        found.append(Site(name, kind, answers[kind], str(code)))
     return found[:tasks]
 
 
