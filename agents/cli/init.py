@@ -107,8 +107,9 @@ def _adapted(text: str, kind: str, name: str, file: Path) -> str:
 
 
 def _next_commands(file: Path, text: str, *, tools: bool) -> list[str]:
-    wanted = [key for key in KEYS if re.search(rf"\b{key}\b", text) and not os.environ.get(key)]
-    lines = [f"export {key}=...   # your key" for key in wanted]
+    key = "OPENAI_API_KEY" if re.search(r"(?m)^ +provider: openai", text) else "ANTHROPIC_API_KEY"
+    is_local = re.search(r"(?m)^ +base_url: .*127\.0\.0\.1", text)  # such a server asks for none
+    lines = [] if is_local or os.environ.get(key) else [f"export {key}=...   # your key"]
     if tools:
         lines.append(f"selfpager tools {file}   # try your functions, without a model")
     chats = re.search(rf"selfpager (chat|run) {re.escape(str(file))}.*", text)
