@@ -272,12 +272,11 @@ def _answer(seen: Seen) -> Reply:
     kind = next((each for each in patterns if each in seen.task), "foreman")
     found = list(re.finditer(patterns[kind], seen.everything))
     looked = any(each["name"] in ("search_archive", "grep", "search_files") for each in seen.calls)
-    if seen.hands.has_notes and not looked and not (found and kind != "foreman"):
-        return Reply("", calls=[seen.hands.search(site, "notes")])
+    if seen.hands.keeps and not looked:  # what is in sight may be an older report
+        find = call("search_archive", query=seen.task, limit=5)
+        return Reply("", calls=[find if seen.hands.has_core else seen.hands.search(site, "notes")])
     if kind == "foreman" and found:
         return Reply(f"It is {max(found, key=lambda each: each[2])[1]}.")
     if found:
         return Reply(f"It is {next(group for group in found[-1].groups() if group)}.")
-    if "search_archive" in seen.hands.tools and not looked:
-        return Reply("", calls=[call("search_archive", query=seen.task, limit=5)])
     return Reply("I do not know.")
