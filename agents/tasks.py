@@ -5,6 +5,7 @@ its process.
 """
 
 import json
+import re
 from collections.abc import Callable, Collection, Generator
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, replace
@@ -48,6 +49,7 @@ INSTRUCTIONS = {  # by the tools for the memory: each speaks of what these can d
     "pager": _WITH_PLAN, "anthropic": _WITH_PLAN, "few": _ALONE.format("Call remember for what you find out. "),
     "none": _ALONE.format(""),
 }  # fmt: skip
+_PAGE = re.compile(r"[a-z]\d+")
 PLANS = frozenset({"pager", "anthropic"})  # the tools with which a plan in core can be written
 
 
@@ -126,9 +128,8 @@ class TaskTools:
             raise RejectedError("there is no open task, so nothing can be marked as done.")
         if task.is_over:
             raise RejectedError(f"the task is {task.state} already, and its summary stands.")
-        if step == task.step:
-            raise RejectedError(f"{step} is the task itself: when all of it is done, call task_done without a step.")
-        if step:
+        # Small models fill in every argument: what names no other message means the task.
+        if step and step != task.step and _PAGE.fullmatch(step):
             self._memory.mark_done(step)
             return f"{step} is marked as done. Go on with the task."
         if self.output and (fault := self.output.fault_of(result)):

@@ -104,13 +104,18 @@ def test_a_task_in_an_open_conversation_answers_its_calls_first(stage: Stage) ->
 
 
 def test_what_task_done_refuses(stage: Stage) -> None:
-    own = call("task_done", {"summary": "two", "step": "s1"})
     nobody = call("task_done", {"summary": "two", "step": "s99"})
-    agent = open_agent(stage.says(own, nobody, Reply(DONE, call("task_done", {"summary": "three"}))))
+    agent = open_agent(stage.says(nobody, Reply(DONE, call("task_done", {"summary": "three"}))))
     finished = [event for event in agent.tasks().start(TASK) if isinstance(event, ToolFinished)]
-    assert [event.is_error for event in finished] == [True, True, False, True]
-    assert "s1 is the task itself" in finished[0].text
+    assert [event.is_error for event in finished] == [True, False, True]
+    assert "s99 is no user message" in finished[0].text
     assert task_of(agent).summary == "two hats"
+
+
+@pytest.mark.parametrize("step", ["s1", "1", "none", ""])
+def test_a_step_that_names_no_other_message_means_the_task(stage: Stage, step: str) -> None:
+    agent = open_agent(stage.says(call("task_done", {"summary": "two", "step": step})))
+    assert run(agent) == Stopped("done", "two")
 
 
 @pytest.mark.parametrize("lines", [[*3 * [call("look")], "So far."], [call("look"), call("look"), "I shall."]])
