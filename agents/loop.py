@@ -132,7 +132,9 @@ class Loop:
                 unapproved = yield from self._answer_calls(calls, on_reply)
                 if unapproved:
                     why = f": {unapproved.why}" if unapproved.why else ""
-                    yield Stopped("approval", f"{unapproved.name} waits for approval and was not run{why}.")
+                    asked = f"{unapproved.name}({json.dumps(unapproved.input, ensure_ascii=False)})"
+                    text = f"{unapproved.name} waits for approval and was not run{why}. It is {asked}."
+                    yield Stopped("approval", text)
                     return
                 if not self._memory.turn_is_open:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn

@@ -1,13 +1,13 @@
 """What no built-in tool writes: files that say what the agent is, what runs as its tools, and where its memory is."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
 from agents.config.agent_config import AgentConfig
-from agents.config.tool_sections import FunctionTool, HelperTool
+from agents.config.tool_sections import FunctionTool
 
 _MODULES = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
 _DESCRIBES = "it describes this agent"
@@ -48,23 +48,30 @@ class Protected:
 
 
 def protected_by(config: AgentConfig, directory: Path | None) -> Protected:
-    """Return what the tools of an agent do not write. `directory` is where its memory is."""
-    paths = dict.fromkeys(config.files, _DESCRIBES)
-    paths |= {Path(block.file): "a core block shows it" for block in config.core.blocks.values() if block.file}
+    """Return what the tools of an agent do not write. `directory` is where its memory is. What an agent is that works
+    with it, as a helper or as the one that it helps, is not written either."""
+    paths, folders = dict[Path, str](), set[Path]()
+    for agent in config.team:
+        paths |= dict.fromkeys(_describing(agent), f"it describes {agent.name}, which works with this agent")
+        paths |= {Path(block.file): "a core block shows it" for block in agent.core.blocks.values() if block.file}
+        folders |= {
+            agent.place("tools", number, tool.kind).file.parent.resolve()
+            for number, tool in enumerate(agent.tools)
+            if isinstance(tool, FunctionTool)
+        }
+    paths |= dict.fromkeys(_describing(config), _DESCRIBES)
+    if directory:
+        paths[directory] = "the agent's memory is in there"
+    return Protected({path.resolve(): why for path, why in paths.items()}, frozenset(folders), directory)
+
+
+def _describing(config: AgentConfig) -> Iterator[Path]:
+    """Yield what describes an agent: its YAML files, and what they name."""
+    yield from config.files
     for steps in (("skills",), ("output",), ("model", "script")):
         value = reduce(lambda section, key: getattr(section, key, None), steps, config)
         if isinstance(value, str):
-            paths[config.place(*steps).file.parent / value] = _DESCRIBES
-    if directory:
-        paths[directory] = "the agent's memory is in there"
-    folders = set[Path]()
-    for number, tool in enumerate(config.tools):
-        folder = config.place("tools", number, tool.kind).file.parent
-        if isinstance(tool, FunctionTool):
-            folders.add(folder.resolve())
-        if isinstance(tool, HelperTool):
-            paths[folder / tool.agent] = "it describes a helper of this agent"
-    return Protected({path.resolve(): why for path, why in paths.items()}, frozenset(folders), directory)
+            yield config.place(*steps).file.parent / value
 
 
 def _plain(path: Path) -> str:

@@ -10,7 +10,7 @@ from agents import tasks
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, FAILED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.terminal import Printer, begin, stopped_gently
-from agents.cli.visible import say
+from agents.cli.visible import say, visible
 from agents.events import Event, Planned, Replied, Stopped, ToolStarted
 from agents.loop import Patience
 from pager.errors import RejectedError
@@ -103,6 +103,7 @@ def _report(stopped: Stopped, agent: Agent) -> None:
     elif stopped.reason == "failed" and task:
         say(f"failed after {task.steps} steps, its result does not fit what is asked for: {task.summary}", err=True)
     elif stopped.reason == "approval":
-        say(f"{stopped.text} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
+        asked = visible(stopped.text, strict=True)
+        say(f"{asked} Answer with: selfpager run ... --resume --approve (or --deny)", err=True)
     else:
         say(f"stopped ({stopped.reason}): {stopped.text}", err=True)

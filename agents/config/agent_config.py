@@ -8,8 +8,6 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +62,7 @@ class AgentConfig(Section):
     """Dollars per million tokens, to count what is spent."""
 
     _helpers: dict[int, "AgentConfig"] = PrivateAttr({})
+    _helps: "AgentConfig | None" = PrivateAttr(None)
     _document: Document = PrivateAttr(
         Document({}, {(): Written(ConfigPlace(Path("agent.yaml")), ConfigPlace(Path("agent.yaml")))})
     )
@@ -80,13 +79,29 @@ class AgentConfig(Section):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Return the YAML files that describe this agent: its own, those that it extends, those of whom it helps."""
+        """Return the YAML files that describe this agent: its own and those that it extends."""
         return self._document.files
 
     @property
-    def helpers(self) -> dict[int, "AgentConfig"]:
-        """Return the agents that help this one, by the numbers of their tools. `load` fills it."""
+    def helpers(self) -> Mapping[int, "AgentConfig"]:
+        """Return the agents that help this one, by the numbers of their tools."""
         return self._helpers
+
+    def add_helper(self, number: int, helper: "AgentConfig") -> None:
+        """Give the agent a helper, as the tool with this number."""
+        self._helpers[number] = helper
+        helper._helps = self
+
+    @property
+    def team(self) -> list["AgentConfig"]:
+        """Return all agents that work together with this one: whom it helps, itself, and the helpers of all of them."""
+        first = self
+        while first._helps:
+            first = first._helps
+        found = [first]
+        for each in found:
+            found += each._helpers.values()
+        return found
 
     # Rules between sections: a validator sees the sections above its own, as far as they are right themselves.
 
@@ -145,13 +160,11 @@ def _reason_not_to_fit(arguments: dict[str, Any]) -> str:
     return ""
 
 
-def load(path: Path, environ: Mapping[str, str], *, above: tuple[tuple[Path, ...], ...] = ()) -> AgentConfig:
+def load(path: Path, environ: Mapping[str, str], *, above: tuple[Path, ...] = ()) -> AgentConfig:
     """Return the agent that `path` describes, `${VAR}` taken from `environ`, with its helpers. If it is a helper, the
-    files of the agents `above` describe it, too. Raise ConfigError with all problems, those of helpers too.
+    files of those that it helps are `above`. Raise ConfigError with all problems, those of helpers too.
     """
     document = read(path, environ)
-    above = (*above, document.files)
-    document = replace(document, files=tuple(chain.from_iterable(reversed(above))))
     problems = [ConfigProblem(each.value, mistake) for each in document.written.values() for mistake in each.mistakes]
     problems += _resolve_block_files(document)
     try:
@@ -168,45 +181,44 @@ def load(path: Path, environ: Mapping[str, str], *, above: tuple[tuple[Path, ...
             written = document.at("archival", "embedder", *named)
             place = written.key if error.argument else written.value
             problems.append(ConfigProblem(place, f"archival.embedder: {error}"))
-    problems += _load_helpers(config, environ, above)
+    problems += _load_helpers(config, environ, (*above, path))
     if problems:
         raise ConfigError(problems)
     return config
 
 
-def _load_helpers(
-    config: AgentConfig, environ: Mapping[str, str], above: tuple[tuple[Path, ...], ...]
-) -> Iterator[ConfigProblem]:
+def _load_helpers(config: AgentConfig, environ: Mapping[str, str], above: tuple[Path, ...]) -> Iterator[ConfigProblem]:
     """Load the other agents among the tools into their configuration. Each is relative to the file that names it."""
     for number, tool in enumerate(config.tools):
         if not isinstance(tool, tool_sections.HelperTool):
             continue
         place = config.place("tools", number, "agent")
         path = place.file.parent / tool.agent
-        agents = [*(files[0] for files in above), path]
+        agents = [*above, path]
         if path.resolve() in [each.resolve() for each in agents[:-1]]:
             circle = " -> ".join(map(str, agents))
-            yield ConfigProblem(place, f"tools.{number}.agent: an agent helps itself: {circle}. Take one of them out.")
+            yield ConfigProblem(place, f"tools[{number}].agent: an agent helps itself: {circle}. Take one of them out.")
         elif len(above) > MAX_HELPERS_DEEP:
             deep = " -> ".join(map(str, agents))
-            what = f"tools.{number}.agent: helpers of helpers go {len(above)} deep"
+            what = f"tools[{number}].agent: helpers of helpers go {len(above)} deep"
             yield ConfigProblem(place, f"{what}, at most {MAX_HELPERS_DEEP} are allowed: {deep}.")
         elif not path.is_file():
             yield ConfigProblem(
-                place, f"tools.{number}.agent: there is no file {path}. Create it, or correct the path."
+                place, f"tools[{number}].agent: there is no file {path}. Create it, or correct the path."
             )
         else:
             try:
-                helper = config.helpers[number] = load(path, environ, above=above)
+                helper = load(path, environ, above=above)
             except ConfigError as error:
                 yield from error.problems
                 continue
+            config.add_helper(number, helper)
             if config.limits.max_usd is not None and helper.prices is None:
                 why = "has no prices, and limits.max_usd of this agent counts what its helpers spend"
-                yield ConfigProblem(place, f"tools.{number}.agent: {helper.name} {why}. Add 'prices:' to {path}.")
+                yield ConfigProblem(place, f"tools[{number}].agent: {helper.name} {why}. Add 'prices:' to {path}.")
             if helper.archival.index != "local":
                 why = "has its index on a server, where a purge would not find it"
-                yield ConfigProblem(place, f"tools.{number}.agent: {helper.name} {why}. Leave out 'archival.index'.")
+                yield ConfigProblem(place, f"tools[{number}].agent: {helper.name} {why}. Leave out 'archival.index'.")
 
 
 def _resolve_block_files(document: Document) -> Iterator[ConfigProblem]:

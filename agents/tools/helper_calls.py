@@ -114,7 +114,7 @@ class HelperCalls:
     def _follow(
         self, threads: "Mapping[str, _Thread]", events: "SimpleQueue[_Item]", on_result: OnResult
     ) -> Generator[Event, None, Call | None]:
-        waiting: Call | None = None
+        held = dict[str, Call]()
         error: Exception | None = None
         for thread in threads.values():
             thread.start()
@@ -136,13 +136,13 @@ class HelperCalls:
                 error = error or item.error
                 if item.waits:
                     why = f"the helper {call.name} asks"
-                    waiting = waiting or replace(call, name=item.waits.name, input=item.waits.input, why=why)
+                    held[call.id] = replace(call, name=item.waits.name, input=item.waits.input, why=why)
                     yield from self._hold(call, replace(item.waits, call_id=call.id))
                 elif item.is_answer:
                     yield self._commit(call, item, on_result)
         if error:
             raise error
-        return waiting
+        return next((held[each] for each in threads if each in held), None)  # an answer is for the first of them
 
     def _hold(self, call: Call, needed: ApprovalNeeded) -> Generator[Event]:
         self._memory.hold_call(call.id)

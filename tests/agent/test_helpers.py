@@ -252,12 +252,25 @@ def test_where_nobody_can_be_asked_the_call_waits_and_goes_on_with_the_answer(st
     with stage.load(lead(READER)) as agent:
         events = list(agent.stream("buy"))
         assert ApprovalNeeded(agent.memory.open_calls[0].id, "pay", {"item": "hat"}) in events
-        assert events[-1] == Stopped("approval", "pay waits for approval and was not run: the helper reader asks.")
+        text = 'pay waits for approval and was not run: the helper reader asks. It is pay({"item": "hat"}).'
+        assert events[-1] == Stopped("approval", text)
         assert [each.awaits_approval for each in agent.memory.open_calls] == [True]
     with stage.load(lead(READER), approve=Person(True)) as agent:
         assert agent.resume().text == "Bought."
     assert effects(stage.directory.parent) == ["paid hat"]
     assert len(stage.requests) == 4
+
+
+def test_of_several_that_wait_the_first_is_told_whoever_asked_first(stage: Stage) -> None:
+    """An answer that comes later is for the first open call."""
+    helper(stage, "slow", f"tools: [{LOOK}, {PAY[:-1]}, approve: always}}]")
+    helper(stage, "quick", PAYS)
+    calls = Reply(call("slow", {"task": "buy"}), call("quick", {"task": "buy"}))
+    slow = [*[call("look")] * 5, call("pay", {"item": "hat"})]
+    stage.follows(plays(x=[calls], slow=slow, quick=[call("pay", {"item": "car"})]))
+    with stage.load(lead("- agent: slow.yaml", "- agent: quick.yaml")) as agent:
+        stopped = agent.turn("buy").stopped
+    assert stopped.text.endswith('It is pay({"item": "hat"}).')
 
 
 def test_a_helper_itself_may_have_to_be_approved(stage: Stage) -> None:

@@ -71,7 +71,7 @@ def test_without_a_terminal_it_pauses_and_says_how_to_answer(place: Shop, answer
     place.model.script(call("refund", order=17))
     paused = place.run("Refund order 17.")
     assert paused.code == 3
-    assert "refund waits for approval and was not run" in paused.err
+    assert 'refund waits for approval and was not run. It is refund({"order": 17}).' in paused.err
     assert "--resume --approve (or --deny)" in paused.err
     assert place.run("--resume").code == 3  # nobody has answered yet, and no request was made
     place.model.script(DONE)

@@ -29,12 +29,14 @@ def test_a_helper_is_relative_to_the_file_that_names_it_and_has_its_own_name_and
 
 def test_an_agent_that_helps_itself_directly_or_in_a_circle() -> None:
     assert problems(write(lead("a.yaml"))) == [
-        "a.yaml:4:12: tools.0.agent: an agent helps itself: a.yaml -> a.yaml. Take one of them out."
+        "a.yaml:4:12: tools[0].agent: an agent helps itself: a.yaml -> a.yaml. Take one of them out."
     ]
     write("name: b\ntools: [{agent: c.yaml}]\n", "b.yaml")
     write("name: c\ntools: [{agent: ./b.yaml}]\n", "c.yaml")
     [problem] = problems(write(lead("b.yaml")))
-    assert problem.startswith("c.yaml:2:17: tools.0.agent: an agent helps itself: a.yaml -> b.yaml -> c.yaml -> b.yaml")
+    assert problem.startswith(
+        "c.yaml:2:17: tools[0].agent: an agent helps itself: a.yaml -> b.yaml -> c.yaml -> b.yaml"
+    )
 
 
 def test_helpers_of_helpers_have_an_end() -> None:
@@ -43,14 +45,14 @@ def test_helpers_of_helpers_have_an_end() -> None:
         write(f"name: h{number}\n{more}", f"h{number}.yaml")
     [problem] = problems(write(lead("h1.yaml")))
     assert problem.startswith(
-        "h3.yaml:2:17: tools.0.agent: helpers of helpers go 4 deep, at most 3 are allowed: a.yaml ->"
+        "h3.yaml:2:17: tools[0].agent: helpers of helpers go 4 deep, at most 3 are allowed: a.yaml ->"
     )
     assert load(write(lead("h2.yaml")), {}).helpers[0].helpers[0].helpers[0].name == "h4"
 
 
 def test_one_that_is_missing_or_wrong_is_named_at_its_place() -> None:
     assert problems(write(lead("b.yaml"))) == [
-        "a.yaml:4:12: tools.0.agent: there is no file b.yaml. Create it, or correct the path."
+        "a.yaml:4:12: tools[0].agent: there is no file b.yaml. Create it, or correct the path."
     ]
     write("name: b\nwindow: {limit_tokens: many}\nmodell: {}\n", "b.yaml")
     assert [line.partition(" ")[0] for line in problems(write(lead("b.yaml")))] == ["b.yaml:2:24:", "b.yaml:3:1:"]
@@ -83,9 +85,12 @@ def test_a_name_that_no_tool_can_have_and_tools_of_a_helper_that_are_wrong() -> 
         try_out(load(write(lead("b.yaml")), {}), HandClock(), task=False)
 
 
-def test_the_files_of_who_it_helps_describe_a_helper_too() -> None:
-    """So its built-in tools do not write them."""
+def test_a_helper_and_who_it_helps_are_one_team() -> None:
+    """So none of their built-in tools writes what another one is."""
     write("name: c\n", "c.yaml")
     write("name: b\ntools: [{agent: c.yaml}]\n", "b.yaml")
-    helper = load(write(lead("b.yaml")), {}).helpers[0].helpers[0]
-    assert [file.name for file in helper.files] == ["c.yaml", "b.yaml", "a.yaml"]
+    first = load(write(lead("b.yaml")), {})
+    helper = first.helpers[0].helpers[0]
+    assert [file.name for file in helper.files] == ["c.yaml"]
+    assert [each.files[0].name for each in helper.team] == ["a.yaml", "b.yaml", "c.yaml"]
+    assert helper.team == first.team == first.helpers[0].team

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from agents.assembly import own_tools
 from agents.builtin import confined
+from agents.config.agent_config import load
+from agents.tools.functions import ToolCallError
 from tests.standin import call
 from tests.support.builtins import BuiltIns
 from tests.support.stage import Stage
@@ -223,6 +226,35 @@ def test_what_the_agent_is_and_runs_is_not_written(tmp_path: Path, path: str, wh
     assert files("edit_file", path=path, old_text="a", new_text="b").startswith("refused: ")
     assert {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()} == before
     assert files("write_file", path="notes.md", text="x").startswith("Written")
+
+
+@pytest.mark.parametrize("mine", ["lead", "worker"])
+def test_nor_is_what_an_agent_is_that_works_with_it(tmp_path: Path, mine: str) -> None:
+    name = f"{mine}_team_tools"  # Python imports a name once
+    for agent, tool in {"lead": "agent: worker/worker.yaml", "worker": f"use: '{name}:look'"}.items():
+        folder = tmp_path / agent.replace("lead", "")
+        (folder / "skills" / "s").mkdir(parents=True)
+        (folder / "skills" / "s" / "SKILL.md").write_text("---\nname: s\ndescription: d\n---\nb\n", encoding="utf-8")
+        (folder / f"{name}.py").write_text("def look() -> str:\n    '''Look.'''\n    return ''\n", encoding="utf-8")
+        (folder / "base.yaml").write_text("instructions: Be brief.\n", encoding="utf-8")
+        (folder / "replies.yaml").write_text("- say: hi\n", encoding="utf-8")
+        (folder / "output.json").write_text('{"type": "object"}', encoding="utf-8")
+        (folder / f"{agent}.yaml").write_text(
+            f"name: {agent}\nextends: base.yaml\nskills: skills\noutput: output.json\n"
+            "model: {provider: scripted, script: replies.yaml}\n"
+            f"tools: [{{{tool}}}, {{builtin: files, root: '{tmp_path}', write: true}}]\n",
+            encoding="utf-8",
+        )
+    config = load(tmp_path / "lead.yaml", {})
+    config = config if mine == "lead" else config.helpers[0]
+    write = {tool.name: tool for tool in own_tools(config)}["write_file"]
+    for path in ("base.yaml", "replies.yaml", "output.json", "skills/s/SKILL.md", "lead.yaml"):
+        for each in (path, f"worker/{path.replace('lead', 'worker')}"):
+            with pytest.raises(ToolCallError, match=r"it describes (this agent|(lead|worker), which works with this)"):
+                write.run_limited({"path": each, "text": "x"})
+    with pytest.raises(ToolCallError, match="the modules of this agent's tools"):
+        write.run_limited({"path": f"worker/{name}.py", "text": "x"})
+    write.run_limited({"path": "notes.md", "text": "x"})
 
 
 def test_what_a_file_says_is_labelled_with_it(stage: Stage) -> None:
