@@ -113,7 +113,7 @@ def _run(file: Path, task: str, outcome: Outcome, random: Random, kills: int) ->
     """Run one task to its end, killed so often on its way."""
     arguments = [task, "--new"]
     while True:
-        fatal = random.randrange(3, 45) if kills else None
+        fatal = random.randrange(2, 16) if kills else None
         process = subprocess.Popen(
             [*COMMAND, str(file), *arguments, "--home", str(file.parent / "home")],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
