@@ -57,21 +57,32 @@ def memory_mb(processes: list[int]) -> int:
     return sum(int(found[0]) for found in pages if found) // _PAGES_IN_MB
 
 
-def _send(process: int, number: int) -> None:
-    with suppress(OSError):  # it has ended
-        os.kill(process, number)
+def _send(process: int, number: int, among: set[int]) -> None:
+    """Send a signal to a process whose parent is one of these. A number that was free meanwhile may belong to another
+    process by now, or to a thread of one: a descriptor of the process cannot change hands."""
+    with suppress(OSError):  # it has ended, or is a thread
+        descriptor = os.pidfd_open(process)
+        try:
+            parent = _read(f"/proc/{process}/stat").rpartition(")")[2].split()[1:2]
+            if parent and int(parent[0]) in among:
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
 
 
-def end_all(group: int) -> None:
-    """Kill all descendants. They are stopped first: what is stopped starts nothing more."""
-    with suppress(OSError):
-        os.killpg(group, signal.SIGKILL)
+def end_all(group: int | None) -> None:
+    """Kill all descendants, first those of a group whose leader was not waited for. They are stopped first: what is
+    stopped starts nothing more."""
+    if group is not None:
+        with suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
     for _ in range(_ROUNDS):
         below = descendants(os.getpid(), 1 << 20)
+        ours = {os.getpid(), *below}
         for each in below:
-            _send(each, signal.SIGSTOP)
+            _send(each, signal.SIGSTOP, ours)
         for each in reversed(below):
-            _send(each, signal.SIGKILL)
+            _send(each, signal.SIGKILL, ours)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -134,7 +145,7 @@ def main(most: int, most_mb: int, words: list[str]) -> int:
             end_all(child)
             os.write(2, f"{MARK}{why}, and was ended\n".encode())
             return 128 + signal.SIGKILL
-    end_all(child)
+    end_all(child if code is None else None)
     return 128 + signal.SIGKILL if code is None else code if code >= 0 else 128 - code
 
 
