@@ -51,7 +51,7 @@ $(VENV)/installed: $(VENV)/locked pyproject.toml
 
 install: $(VENV)/installed  ## make .venv from the locks (the other targets do it when needed)
 
-demo: install  ## run the whole story in half a minute, without a key or a network
+demo: install  ## run the whole story in fifteen seconds, without a key or a network
 	$(BIN)/selfpager demo
 
 # Two markers sort the tests. `slow` tests need more than a moment, a process, a server or Chroma. `long` tests repeat
@@ -134,7 +134,8 @@ lock:  ## renew the locks from pyproject.toml; needs a network
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_FLAGS) "$$@"; }; \
 	compile pyproject.toml -o requirements.lock; \
 	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
-	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock
+	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock; \
+	compile --group docs -o requirements-docs.lock
 
 clean:  ## remove everything that these targets made
 	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache
