@@ -96,6 +96,7 @@ $(DOCS)/locked: requirements-docs.lock | $(VENV)/locked
 
 # A warning is an error: a link or an anchor that leads nowhere, a page that no page leads to.
 docs: $(DOCS)/locked  ## build the docs into build/docs and check their links (with its tools: ten seconds)
+	@rm -rf build/docs
 	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --fresh-env docs build/docs
 	@echo "build/docs/index.html"
 

@@ -11,7 +11,6 @@ html_title = "selfpager"
 extensions = ["myst_parser"]
 exclude_patterns = ["keys.py"]
 source_suffix = {".md": "markdown"}
-suppress_warnings = ["toc.empty_glob"]  # a folder of pages may be empty
 myst_heading_anchors = 3  # links to headings work as on a forge, and those that lead nowhere are errors
 html_theme = "furo"
 html_static_path = ["static"]

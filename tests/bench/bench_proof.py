@@ -3,7 +3,8 @@
 Five benchmarks, each of ours and of what else there is, before the same local servers. Peers come from the package
 index into environments of their own (tests.bench.proof.environments); without a network they are left out, and that is
 said. A run prints its tables; what it measured goes to `results/figures.json`, and from there to `results/figures.md`
-and the tables of README and docs/benchmarks.md. `--quick` is a small one that writes nothing and installs nothing: it shows that all of this runs.
+and the tables of README and docs/benchmarks.md. `--quick` is a small one that writes nothing and installs nothing: it
+shows that all of this runs.
 """
 
 import argparse

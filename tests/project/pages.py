@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 
-# Everything on the pages that is not run, and why. A key is a page, and the first line of a block or a line of commands.
+# Everything on the pages that is not run, and why. A key is a page, and the first line of a block or a command's line.
 NOT_RUN: dict[tuple[str, str], str] = {}
 
 # Commands that go on until somebody ends them: their arguments are only checked.

@@ -22,11 +22,13 @@ from agents.cli.main import COMMANDS, cli
 from agents.config import agent_config
 from agents.testing import Reply, ScriptedServer, call
 from docs import keys
+from pager import Home
 from pager.types import Json
 from tests.project import pages
 from tests.project.pages import ENDLESS, NOT_RUN, ROOT, Block, blocks, name_of
 from tests.support.cli import TIMEOUT_S, command_line, environment
 
+AGENTS = ("assistant", "clerk")  # a reader who comes to a page has them from another one
 SAID = "y\n"  # to whatever asks: a message in a conversation, or leave to purge
 OTHER_SHELLS = ("zsh:", "fish:")
 PLAIN = re.compile(r"[^|<>$&;*`~]+")  # a line without a shell's own syntax
@@ -69,12 +71,15 @@ class Newcomer:
         monkeypatch.delenv("SELFPAGER_HOME", raising=False)
         monkeypatch.chdir(folder)
         monkeypatch.syspath_prepend(str(folder))
+        for name in AGENTS:
+            with Home.locate().open(name, embedder=None) as memory:
+                memory.archive("the ferry leaves at noon", key="ferry")
 
     def types(self, line: str) -> str:
         """Type a line: in this process if that is the same, else in a shell."""
         if ENDLESS.match(line):
             return parsed(line)
-        if line.startswith("selfpager ") and PLAIN.fullmatch(line):
+        if line.startswith("selfpager ") and not line.startswith("selfpager mcp ") and PLAIN.fullmatch(line):
             done = command_line(*shlex.split(line)[1:], said=SAID)
             assert done.code == 0, f"{line}\n{done.out}\n{done.err}"
             return done.out
@@ -114,7 +119,7 @@ def parsed(line: str) -> str:
 
 
 def typed(line: str) -> str:
-    """A line as it is tried: targets of make are only looked up, nothing is installed, other shells' words are left out."""
+    """A line as it is tried: targets of make are looked up, nothing is installed, other shells' words are left out."""
     command, _, remark = line.partition("  #")
     if remark.strip().startswith(OTHER_SHELLS):
         return f"{re.findall('_SELFPAGER_COMPLETE=[a-z_]+ selfpager', command)[0]} | grep -c selfpager"
