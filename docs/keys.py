@@ -15,9 +15,9 @@ HEAD = """\
 
 # Every key of an agent's YAML
 
-[Agents in YAML](agents.md) explains how the keys work together. Only `name` has to be there. A key without a value means
-its default. A value may be `${VARIABLE}` or `${VARIABLE:-default}`, from the environment. `selfpager render` shows an agent
-with every default, `selfpager schema` prints the schema from which this page is made.
+[Agents in YAML](agents.md) explains how the keys work together. Only `name` has to be there. A key without a value
+means its default. A value may be `${VARIABLE}` or `${VARIABLE:-default}`, from the environment. `selfpager render`
+shows an agent with every default, `selfpager schema` prints the schema from which this page is made.
 """
 PLAIN = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 TITLES = {

@@ -1,4 +1,4 @@
-"""The pure parts of tests/bench/proof: rival policies, what counts as left, and that the pages say what was measured."""
+"""The pure parts of tests/bench/proof: rival policies, what counts as left, that the pages say what was measured."""
 
 from copy import deepcopy
 from pathlib import Path
