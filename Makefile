@@ -16,6 +16,7 @@ UV_VERSION := 0.13.8
 
 VENV := .venv
 BIN := $(VENV)/bin
+DOCS := $(VENV)-docs
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 BROWSER := $(BIN)/python -m tests.browser.programs
@@ -25,7 +26,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-tasks bench-view screenshot lock clean
+.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-tasks bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,7 +52,7 @@ $(VENV)/installed: $(VENV)/locked pyproject.toml
 
 install: $(VENV)/installed  ## make .venv from the locks (the other targets do it when needed)
 
-demo: install  ## run the whole story in half a minute, without a key or a network
+demo: install  ## run the whole story in fifteen seconds, without a key or a network
 	$(BIN)/selfpager demo
 
 # Two markers sort the tests. `slow` tests need more than a moment, a process, a server or Chroma. `long` tests repeat
@@ -75,7 +76,7 @@ test-local: install  ## test with a model of your own: make test-local URL=http:
 	LOCAL_BASE_URL="$(URL)" LOCAL_PROVIDER="$(PROVIDER)" LOCAL_MODEL="$(MODEL)" LOCAL_KEY="$(KEY)" \
 		LOCAL_WINDOW="$(WINDOW)" $(BIN)/python -m pytest -q tests/local/live_model.py
 
-lint: ruff pyright layers  ## run ruff, pyright and import-linter (with -k: all three, even if one fails)
+lint: ruff pyright layers docs  ## run ruff, pyright, import-linter and build the docs (with -k: all, even if one fails)
 
 ruff: install
 	$(BIN)/ruff check .
@@ -86,6 +87,18 @@ pyright: install  # without the setting it asks the network for a newer version
 
 layers: install
 	$(BIN)/lint-imports
+
+# The tools that build the docs have an environment of their own, so that no pin of theirs moves one of ours.
+$(DOCS)/locked: requirements-docs.lock | $(VENV)/locked
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps -r requirements-docs.lock
+	@touch $@
+
+# A warning is an error: a link or an anchor that leads nowhere, a page that no page leads to.
+docs: $(DOCS)/locked  ## build the docs into build/docs and check their links (with its tools: ten seconds)
+	@rm -rf build/docs
+	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --fresh-env docs build/docs
+	@echo "build/docs/index.html"
 
 format: install  ## format the code and apply the fixes that ruff can make
 	$(BIN)/ruff check --fix .
@@ -119,7 +132,7 @@ bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view
 
-screenshot: install  ## make the pictures of README from the agent of the demo; needs a browser
+screenshot: install  ## make the pictures of README and docs/ from the agent of the demo; needs a browser
 	$(BIN)/python -m tests.browser.screenshot
 
 bench-agent: install  ## measure what the agent adds to a call, a prompt and a start
@@ -134,8 +147,9 @@ lock:  ## renew the locks from pyproject.toml; needs a network
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_FLAGS) "$$@"; }; \
 	compile pyproject.toml -o requirements.lock; \
 	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
-	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock
+	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock; \
+	compile --group docs -o requirements-docs.lock
 
 clean:  ## remove everything that these targets made
-	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

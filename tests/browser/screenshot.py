@@ -1,4 +1,5 @@
-"""The pictures in README, taken of the demo's agent: `make screenshot`. They show why it did not see what it was told.
+"""The pictures in README and docs/, taken of the demo's agent: `make screenshot`. They show why it did not see what it
+was told.
 
 The demo is told anew for each picture taken, so they are of the code as it is.
 """
