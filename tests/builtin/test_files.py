@@ -164,9 +164,13 @@ def test_a_root_that_is_not_there_is_an_error_with_its_place(tmp_path: Path) -> 
         BuiltIns(tmp_path, FILES)
 
 
-def test_the_same_tools_twice_are_an_error(notes: Path) -> None:
-    with pytest.raises(ConfigError, match="there is a tool 'list_files' already; leave one of the two out"):
+def test_the_same_tools_twice_are_one_error_that_says_what_to_do(notes: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
         BuiltIns(notes.parent, f"{FILES}}}\n  - {{builtin: files, root: .")
+    [problem] = caught.value.problems
+    tools = "'list_files' and 'read_file' and 'search_files'"
+    way = "Name as its root the directory above both, or give the other one to a helper"
+    assert problem.message.startswith(f"there is a tool {tools} already; an agent has one 'builtin: files'. {way}")
 
 
 PAGE = b"<h1>Ferries</h1><p>It sails at <b>nine</b>.</p><script>evil()</script>"
