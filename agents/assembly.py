@@ -71,7 +71,7 @@ ANOTHER_NAME = {
     "mcp": "name those that the agent is to get with 'only'.",
     "files": "an agent has one 'builtin: files'. Name as its root the directory above both, or give the other one to a"
     " helper ('agent: other.yaml').",
-    "shell": "an agent has one 'builtin: shell'. Name as its directory the one above both; a command may cd from there.",
+    "shell": "an agent has one 'builtin: shell'. Name as its directory the one above both; commands may cd from it.",
     "web": "an agent has one 'builtin: web'; leave the other out.",
     "agent": "give the other agent another name.",
 }

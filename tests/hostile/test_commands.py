@@ -5,6 +5,7 @@ A test knows that a process has ended when the last writer of a pipe is gone: no
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -192,6 +193,30 @@ def test_inside_only_the_directory_is_written_and_nothing_that_is_protected(
     read = run("run_command", command=f"cat {person}/.ssh/id home/*/pager.db {folder}/home/other/pager.db")
     assert "a private key" not in read
     assert "a memory" not in read
+
+
+@needs_sandbox
+def test_inside_what_the_agents_python_imports_is_not_written(tmp_path: Path) -> None:
+    look = 'def look() -> str:\n    "Look."\n    return ""\n'
+    for path, text in {
+        "own_seen/__init__.py": "", "own_seen/inner/__init__.py": "", "own_seen/inner/tools.py": look,
+        "own_seen_helper.py": "x = 1\n", "own_plain/inner/other.py": "x = 1\n", "notes/a.md": "a",
+    }.items():  # fmt: skip
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    uses = "builtin: shell, approve: never, sandbox: required}\n  - {use: 'own_seen.inner.tools:look'"
+    run = BuiltIns(tmp_path, uses)
+    importlib.import_module("own_plain.inner.other")  # a tool of its may do that
+
+    def writes(path: str) -> bool:
+        return run("run_command", command=f"echo bad > {path}").startswith("exit code 0")
+
+    assert [writes(path) for path in ("notes/a.md", "new.txt", "own_new/x.md; mkdir own_new")] == [True] * 3
+    for path in (
+        "own_seen/inner/tools.py", "own_seen/inner/new.py", "own_seen/__pycache__/x", "own_seen_helper.py",
+        "own_plain/inner/other.py", "__pycache__/own_seen_helper.cpython-311.pyc",
+    ):  # fmt: skip
+        assert not writes(path), path
 
 
 @needs_sandbox
