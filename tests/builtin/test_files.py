@@ -8,6 +8,7 @@ import pytest
 
 from agents.builtin import documents
 from agents.config.errors import ConfigError
+from tests.support import papers
 from tests.support.builtins import BuiltIns
 
 FILES = "builtin: files, root: notes"
@@ -183,6 +184,18 @@ def test_pages_and_documents_are_read_as_text(notes: Path) -> None:
     text = files("read_file", path="a.html")
     assert text.startswith("a.html, lines 1 to 3 of 3 (as text):\n# Ferries\n")
     assert "evil" not in text
+    for name, document, lines in (
+        ("b.pdf", papers.pdf("It sails at nine.", "On page 2: café."), ["It sails at nine.", "", "On page 2: café."]),
+        ("b.docx", papers.docx("It sails at nine.", "für"), ["It sails at nine.", "", "für"]),
+        ("b.xlsx", papers.xlsx(("hat", "count"), ("red", 7)), ["## Stock", "", "| hat | count |", "| --- | --- |"]),
+    ):
+        (notes / name).write_bytes(document)
+        head, *text = files("read_file", path=name).splitlines()
+        assert (head.partition(",")[0], "(as text)" in head, text[: len(lines)]) == (name, True, lines)
+        (notes / name).write_bytes(document[: len(document) // 2])
+        assert f"{name} is not read as {name[2:]}: " in files("read_file", path=name)
+    (notes / "b.pdf").write_bytes(papers.pdf(""))  # as one of pictures alone
+    assert "b.pdf has no text. What is written in its pictures" in files("read_file", path="b.pdf")
     (notes / "a.pdf").write_bytes(b"%PDF-1.7 but no more")
     assert "a.pdf is not read as pdf: " in files("read_file", path="a.pdf")
     (notes / "a.xlsx").write_bytes(b"PK\x03\x04")
