@@ -9,23 +9,25 @@ from pager.clock import Clock
 from pager.types import Usage
 
 TOKENS_PER_PRICE = 1_000_000
+SEARCHES_PER_PRICE = 1000
 TURN_STEPS = 200  # after which a turn stops if nothing else is configured
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars per million tokens."""
+    """Dollars per million tokens, and per thousand searches of the provider's own tool."""
 
     input: float
     output: float
     cache_read: float
     cache_write: float
+    web_search: float = 10.0
 
     def usd(self, usage: Usage) -> float:
         """Return what a request cost."""
         fresh = usage.input_tokens * self.input + usage.output_tokens * self.output
         cached = usage.cache_read_input_tokens * self.cache_read + usage.cache_creation_input_tokens * self.cache_write
-        return (fresh + cached) / TOKENS_PER_PRICE
+        return (fresh + cached) / TOKENS_PER_PRICE + usage.web_search_requests * self.web_search / SEARCHES_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True)
