@@ -66,7 +66,15 @@ MEMORY_TOOLS: dict[str, tuple[Callable[[], list[Json]], Callable[[Memory, Clock]
     "anthropic": (lambda: [DEFINITION], lambda memory, _: [memory_file_tool(memory)]),
     "none": (list, lambda _, __: []),
 }
-ANOTHER_NAME = {"use": "give your function another name.", "mcp": "name those that the agent is to get with 'only'."}
+ANOTHER_NAME = {
+    "use": "give your function another name.",
+    "mcp": "name those that the agent is to get with 'only'.",
+    "files": "an agent has one 'builtin: files'. Name as its root the directory above both, or give the other one to a"
+    " helper ('agent: other.yaml').",
+    "shell": "an agent has one 'builtin: shell'. Name as its directory the one above both; commands may cd from it.",
+    "web": "an agent has one 'builtin: web'; leave the other out.",
+    "agent": "give the other agent another name.",
+}
 
 
 @dataclass(slots=True)
@@ -212,12 +220,11 @@ def own_tools(
         except ConfigError as error:
             problems += error.problems
             continue
-        for tool in tools:
-            if tool.name in found or tool.name in taken:
-                advice = ANOTHER_NAME.get(getattr(item, "kind", "use"), "leave one of the two out.")
-                mistake = f"there is a tool {tool.name!r} already; {advice}"
-                problems.append(ConfigProblem(place, mistake))
-            found[tool.name] = tool
+        if twice := [repr(tool.name) for tool in tools if tool.name in found or tool.name in taken]:
+            kind = getattr(item, "builtin", getattr(item, "kind", "use"))
+            advice = ANOTHER_NAME.get(kind, "leave one of the two out.")
+            problems.append(ConfigProblem(place, f"there is a tool {' and '.join(twice)} already; {advice}"))
+        found |= {tool.name: tool for tool in tools}
     if problems:
         raise ConfigError(problems)
     return list(found.values())

@@ -47,6 +47,10 @@ from pager.types import Call, Usage
 # Results of calls that were not run.
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
 UNAPPROVED = "Nobody approved this call; it was not run."
+DROPPED = (
+    "{} was stopped before it had answered, and then something else was said. If its work is still wanted, call it"
+    " again: it begins anew."
+)
 PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
 
 LIMIT_REACHED = "This call was not run: a limit of this turn is reached."
@@ -156,7 +160,8 @@ class Loop:
         it should not be. Return False if it was stopped."""
         while not self._memory.accepts_message:
             for call in self._memory.open_calls:
-                why = INTERRUPTED if call.begun else UNAPPROVED if call.awaits_approval else PASSED_OVER
+                left = DROPPED.format(call.name) if call.name in self._helpers.tools else INTERRUPTED
+                why = left if call.begun else UNAPPROVED if call.awaits_approval else PASSED_OVER
                 self._memory.append_result(call.id, why, is_error=True)
                 yield ToolFinished(call.id, call.name, why, True)
             if self._memory.accepts_message:

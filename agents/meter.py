@@ -9,23 +9,25 @@ from pager.clock import Clock
 from pager.types import Usage
 
 TOKENS_PER_PRICE = 1_000_000
+SEARCHES_PER_PRICE = 1000
 TURN_STEPS = 200  # after which a turn stops if nothing else is configured
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars per million tokens."""
+    """Dollars per million tokens, and per thousand searches of the provider's own tool."""
 
     input: float
     output: float
     cache_read: float
     cache_write: float
+    web_search: float = 10.0
 
     def usd(self, usage: Usage) -> float:
         """Return what a request cost."""
         fresh = usage.input_tokens * self.input + usage.output_tokens * self.output
         cached = usage.cache_read_input_tokens * self.cache_read + usage.cache_creation_input_tokens * self.cache_write
-        return (fresh + cached) / TOKENS_PER_PRICE
+        return (fresh + cached) / TOKENS_PER_PRICE + usage.web_search_requests * self.web_search / SEARCHES_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Meter:
         self._clock = clock
         self.limits = limits
         self._max_steps: int | None = limits.max_steps
+        self._is_task = False
         self._prices = prices
         self._within = within
         self.running: dict[str, Meter] = {}  # the meters of helpers by the calls that they answer
@@ -65,7 +68,7 @@ class Meter:
 
     def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0, is_task: bool = False) -> None:
         """Begin a turn or a task that has spent this much before. No default stops a task of days."""
-        self._max_steps = self.limits.max_steps or (None if is_task else TURN_STEPS)
+        self._max_steps, self._is_task = self.limits.max_steps or (None if is_task else TURN_STEPS), is_task
         self.steps, self.usd, self._spent_seconds = steps, usd, seconds
         self._since = self._clock.now()
         self.running.clear()
@@ -109,6 +112,13 @@ class Meter:
         usd = self._prices.usd(usage)
         self.usd += usd
         return usage, usd
+
+    @property
+    def ends_a_turn(self) -> bool:
+        """Return True if a limit of a turn is reached, or of the one that this helps. A task is resumed instead."""
+        if self._within:
+            return self._within.ends_a_turn
+        return not self._is_task and self.over() is not None
 
     def over(self) -> Stopped | None:
         """Return why the run has to stop before its next request, or None if no limit is reached."""

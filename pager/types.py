@@ -300,12 +300,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The token counts of a response. `input_tokens` is the uncached part, as on the wire."""
+    """The token counts of a response, and the searches of the provider's own tool, which cost extra. `input_tokens` is
+    the uncached part, as on the wire."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    web_search_requests: int = 0
 
     @property
     def whole_input(self) -> int:
@@ -324,8 +326,10 @@ class Usage:
             raise RejectedError(f"usage is {raw!r:.100}; give a dict with numbers of tokens.")
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         numbers = [raw.get(name) or 0 for name in names]
+        at_provider = raw.get("server_tool_use")
+        numbers.append((at_provider.get("web_search_requests") or 0) if isinstance(at_provider, Mapping) else 0)
         if not all(isinstance(number, int) and 0 <= number < 2**53 for number in numbers):
-            raise RejectedError(f"usage holds numbers of tokens, not {dict(raw)!r}.")
+            raise RejectedError(f"usage holds numbers of tokens and searches, not {dict(raw)!r}.")
         return cls(*numbers)
 
 

@@ -21,12 +21,11 @@ from threading import Lock
 
 from agents.builtin import sandbox, supervisor
 from agents.builtin.protected import Protected
-from agents.config.tool_sections import ShellTool
+from agents.config.tool_sections import ANY, ShellTool
 from agents.logs import log
 from agents.tools.functions import Json, Tool, ToolConfigError
 from pager import RejectedError
 
-ANY = "*"
 MAX_PROCESSES = 256
 MAX_MEMORY_MB = 4_096
 HEAD_BYTES = TAIL_BYTES = 200_000  # of the output; what is between them is dropped

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 EARLIER = 200  # messages that the arrow keys bring back
 CUT = "cut off; what came is kept as the answer"
 NOTHING_CAME = "stopped before the answer began"
+GO_ON = "/resume goes on where it was; a message drops what was not done"
 
 
 @command("chat", as_name=AS_HELP)
@@ -38,7 +39,8 @@ NOTHING_CAME = "stopped before the answer began"
 def chat_command(shared: Shared, file: Path, conversations: Path | None, json_lines: bool, quiet: bool) -> int:
     """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 
-    Type a message and press Enter; /help lists commands, /quit or Ctrl-D ends. Without a terminal each line of the
+    Type a message and press Enter; /help lists commands, /quit or Ctrl-D ends, also while it works: it goes on when
+    you start again. Without a terminal each line of the
     input is a message. Ctrl-C cuts an answer off: what came of it is kept. While a tool runs, the first Ctrl-C waits
     for its result, and the second one does not.
     """
@@ -54,7 +56,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
         if agent.memory.turn_is_open:
             printer.print_dimmed("continuing the open turn")
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
-        while (line := editor.read() if editor else _read()) is not None:
+        while not printer.leaving and (line := editor.read() if editor else _read()) is not None:
             if not line.strip():
                 continue
             if line.startswith("/") or line.strip() in ("exit", "quit"):
@@ -64,6 +66,9 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
 
                 if line.strip() in slash.LEAVING:
                     break
+                if line.strip() == "/resume" and agent.memory.turn_is_open:
+                    code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
+                    continue
                 slash.run(line, name, agent.memory, Console(stderr=json_lines))
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
@@ -107,7 +112,7 @@ def _status(agent: Agent) -> str:
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
     """Print one turn. It is saved however it ends. The next start or message goes on; a message skips open calls."""
     try:
-        with closing(events), _typing_hidden(printer), _cut_by_ctrl_c(agent, printer):
+        with closing(events), _typing_hidden(agent, printer), _cut_by_ctrl_c(agent, printer):
             stopped = printer.show(events)
         printer.embedding(agent.background)
     except PagerError as error:
@@ -121,15 +126,27 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
         return INTERRUPTED
     if stopped.reason != "answered" and not printer.json_lines:
         printer.error(f"stopped ({stopped.reason}): {stopped.text}")
+        if agent.memory.turn_is_open and not printer.leaving:
+            printer.print_dimmed(GO_ON)
     return STOPPED[stopped.reason]
 
 
-def _typing_hidden(printer: Printer):
+def _typing_hidden(agent: Agent, printer: Printer):
+    """Keep what is typed meanwhile off the screen. Who types that they leave does so at the next step."""
     if not printer.draws:
         return nullcontext()
     from agents.cli.line_editor import hidden_typing
 
-    return hidden_typing()
+    def on_line(line: str) -> None:
+        from agents.cli.slash import LEAVING
+
+        if not line or line.strip() in LEAVING:
+            printer.leaving = True
+            doing = printer.running_tool or "the answer"
+            say(f"leaving when {doing} has come to its next step; Ctrl-C stops it now", err=True)
+            agent.stop()
+
+    return hidden_typing(on_line)
 
 
 @contextmanager

@@ -25,7 +25,8 @@ HELP = """\
 /facts [text]   the newest facts, or those with this text
 /search text    what would be found for a text, best first
 /trace text     where a text has been, and if the model sees it
-/quit           leave; so does Ctrl-D
+/resume         go on with a turn that was stopped
+/quit           leave, also in the middle of a turn; so does Ctrl-D
 
 Enter sends, Alt-Enter or Ctrl-J begins a new line. Pasted lines are one message. Ctrl-C cuts the answer off.
 To say something that begins with a slash, put a space before it."""
@@ -83,6 +84,11 @@ def _help(_: str, __: Memory, ___: str, ____: Console) -> RenderableType:
     return Text(HELP)
 
 
+def _resume(_: str, __: Memory, ___: str, ____: Console) -> RenderableType:
+    return Text("No turn is open; say something.")  # an open one is gone on with by `chat`
+
+
 COMMANDS: dict[str, Callable[[str, Memory, str, Console], RenderableType]] = {
     "/help": _help, "/context": _context, "/core": _core, "/facts": _facts, "/search": _search, "/trace": _trace,
+    "/resume": _resume,
 }  # fmt: skip

@@ -92,6 +92,7 @@ class Printer:
         self.json_lines = json_lines
         self.draws = draws  # on a terminal that can: the answer as Markdown, and a clock while nothing comes
         self.running_tool: str | None = None
+        self.leaving = False  # the person has typed that they leave, in the middle of a turn
         self._is_busy = False
         self._screen = _new_screen() if draws else None
         self._pieces: list[str] = []  # of the reply that is being streamed

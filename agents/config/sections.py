@@ -283,7 +283,7 @@ class LimitsConfig(Section):
 
 
 class PricesConfig(Section):
-    """Dollars per million tokens."""
+    """Dollars per million tokens, and per thousand searches."""
 
     input: Price
     """Tokens sent."""
@@ -293,3 +293,6 @@ class PricesConfig(Section):
     """Tokens read from the cache. Default: 0.1 of input."""
     cache_write: Price = Field(default_factory=lambda others: others.get("input", 0) * 1.25)
     """Tokens written to the cache. Default: 1.25 of input, with cache_ttl 1h twice the input."""
+    web_search: Price = 10.0
+    """A thousand searches of the provider's own tool (`server: web_search_...`). What other tools of a provider cost
+    beside their tokens, such as the time of a code execution, is not counted."""

@@ -58,7 +58,7 @@ class ListsTable:
 
     def usage(self, through: int | None = None) -> Usage:
         """Return the usage of all requests together; with `through` up to the one that this step answered."""
-        columns = ("input - cache_read - cache_write", "output", "cache_read", "cache_write")
+        columns = ("input - cache_read - cache_write", "output", "cache_read", "cache_write", "searches")
         last = FOREVER if through is None else through
         sums = ", ".join(f"sum({column})" for column in columns)
         row = self._db.row(f"SELECT {sums} FROM requests WHERE step <= ?", (last,))

@@ -297,6 +297,11 @@ CREATE TABLE skills (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS)
+# Searches of the provider's own tool have a price beside that of the tokens.
+SEARCHES = """
+ALTER TABLE requests ADD COLUMN searches INTEGER NOT NULL DEFAULT 0;  -- as the response counted them
+"""
+
+MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SEARCHES)
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

@@ -230,6 +230,58 @@ def test_while_a_tool_runs_the_first_ctrl_c_waits_for_its_result(place: Shop) ->
     assert "it is there" in str(place.model.requests[-1]["messages"])
 
 
+def with_helper(place: Shop) -> None:
+    model = f"model: {{id: m, base_url: '{place.model.base_url}'}}"
+    (place.folder / "reader.yaml").write_text(f"name: reader\n{model}\narchival: {{embedder: none}}\n")
+    place.more += "tools: [{agent: reader.yaml}]\n"
+
+
+@pytest.mark.parametrize("said", ["/resume", "Something else."])
+def test_after_ctrl_c_a_helper_goes_on_or_is_dropped_and_both_are_said(place: Shop, said: str) -> None:
+    with_helper(place)
+    gate = Gate(call("recall_search", query="hats"))
+    place.model.script(call("reader", task="Read."), gate)
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("Let it read.")
+        assert gate.asked.wait(60)
+        chat.interrupt()
+        chat.tells("stopping when reader")
+        gate.may.set()
+        chat.tells("/resume goes on where it was; a message drops what was not done")
+        if said == "/resume":
+            place.model.script(call("task_done", summary="It says: hats."), "Hats.")
+        else:
+            place.model.script("As you like.")
+        chat.say(said)
+        done = chat.end()
+    answered = str(place.model.requests[-1]["messages"])
+    if said == "/resume":
+        assert (done.out, "It says: hats." in answered, len(place.model.requests)) == ("Hats.\n", True, 4)
+    else:
+        assert (done.out, "reader was stopped before it had answered" in answered) == ("As you like.\n", True)
+
+
+@pytest.mark.parametrize("typed", ["/quit\r", "\x04"])
+def test_who_leaves_while_a_helper_works_leaves_at_its_next_step(place: Shop, typed: str) -> None:
+    with_helper(place)
+    gate = Gate(call("recall_search", query="hats"))
+    place.model.script(call("reader", task="Read."), gate)
+    with drawn_chat(place) as terminal:
+        terminal.type("Let it read.\r")
+        assert gate.asked.wait(60)
+        terminal.type(f"to nobody\r{typed}")
+        terminal.until("leaving when reader has come to its next step")
+        gate.may.set()
+        code, shown = terminal.end()
+    assert (code, "/resume" in shown, "you>" in shown) == (130, False, False)
+    place.model.script(call("task_done", summary="It says: hats."), "Hats.")
+    with drawn_chat(place) as terminal:  # it goes on with the turn before it shows its prompt
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
+    assert "It says: hats." in str(place.model.requests[-1]["messages"])
+    assert "to nobody" not in str(place.model.requests)
+
+
 def test_commands_never_reach_the_model(place: Shop) -> None:
     place.model.script("Hello you.")
     done = place.chat(
