@@ -93,6 +93,13 @@ def store(memory: Memory, task: Task) -> None:
     memory.save_value(STORED_AS, json.dumps(asdict(task), ensure_ascii=False))
 
 
+def drop_withdrawn(memory: Memory, steps: Collection[str]) -> None:
+    """Drop the present task if it was asked for in one of these steps, which were withdrawn."""
+    task = current(memory)
+    if task and task.state == "open" and task.step in steps:
+        store(memory, replace(task, state="dropped", stopped="dropped"))
+
+
 def plan_of(memory: Memory) -> Checklist | None:
     """Return the plan of the present task; None while there is none."""
     return next((Checklist.read(block.value) for block in memory.core() if block.name == PLAN), None)

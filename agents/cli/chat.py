@@ -64,7 +64,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
 
                 if line.strip() in slash.LEAVING:
                     break
-                slash.run(line, name, agent.memory, Console(stderr=json_lines))
+                slash.run(line, name, agent, Console(stderr=json_lines))
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
         return code
