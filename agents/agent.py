@@ -28,10 +28,10 @@ from agents.logs import log
 from agents.loop import Approve, Loop, Patience
 from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import Model
-from agents.tasks import TaskRunner
+from agents.tasks import TaskRunner, drop_withdrawn
 from agents.tools.functions import Tool
 from agents.tools.results import ResultSchema
-from pager import BlockSpec, EmbedderChoice, Limits, Prefetch
+from pager import BlockSpec, EmbedderChoice, Limits, Prefetch, Withdrawn
 from pager.clock import Clock, SystemClock
 from pager.errors import PagerError, RejectedError
 from pager.home import Home
@@ -204,6 +204,16 @@ class Agent:
                 return True
             self.memory.leave_turn("A person stopped the turn before this call was run.")
             return False
+
+    def undo(self) -> Withdrawn:
+        """Withdraw the last turn: for the prompt, the current facts and core it was never said, and a task that was
+        asked for in it is dropped. The result names what its tools did elsewhere, which stays done."""
+        with self._hold():
+            with self.memory.transaction():
+                withdrawn = self.memory.undo()
+                drop_withdrawn(self.memory, withdrawn.steps)
+            self._loop.skip_movements()
+            return withdrawn
 
     @contextmanager
     def _hold(self, cancelled: Flag | None = None) -> Generator[None]:

@@ -110,8 +110,7 @@ class Loop:
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
         self._failures: dict[str, int] = {}  # how often each call has failed since the last one that did not
-        self._seen_number = max((movement.number for movement in memory.ledger(limit=1)), default=0)
-        self._seen_version = memory.ledger_version
+        self.skip_movements()
 
     def stop(self) -> None:
         """Return at the next step, call or pause. `run` goes on from there."""
@@ -370,6 +369,11 @@ class Loop:
         return step, usage, usd
 
     # movements
+
+    def skip_movements(self) -> None:
+        """Yield no movement up to now: they were of no turn, or their caller tells of them."""
+        self._seen_number = max((movement.number for movement in self._memory.ledger(limit=1)), default=0)
+        self._seen_version = self._memory.ledger_version
 
     def _paging(self) -> Generator[Paged]:
         if (version := self._memory.ledger_version) == self._seen_version:

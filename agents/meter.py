@@ -63,22 +63,28 @@ class Meter:
         self.steps = 0
         self.usd = 0.0
         self.tokens = 0
+        self.session_tokens, self.session_usd = 0, 0.0  # of all runs since the agent was opened
         self._spent_seconds = 0.0
         self._since = clock.now()
 
-    def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0, is_task: bool = False) -> None:
+    def start(
+        self, *, steps: int = 0, usd: float = 0.0, tokens: int = 0, seconds: float = 0.0, is_task: bool = False
+    ) -> None:
         """Begin a turn or a task that has spent this much before. No default stops a task of days."""
         self._max_steps, self._is_task = self.limits.max_steps or (None if is_task else TURN_STEPS), is_task
-        self.steps, self.usd, self._spent_seconds = steps, usd, seconds
+        self.steps, self.usd, self.tokens, self._spent_seconds = steps, usd, tokens, seconds
         self._since = self._clock.now()
         self.running.clear()
 
     def add_up(self, call_id: str) -> None:
         """Count what a helper has spent, whose result is committed."""
         if meter := self.running.pop(call_id, None):
-            self.steps, self.usd, self.tokens = (
-                self.steps + meter.steps, self.usd + meter.usd, self.tokens + meter.tokens
-            )  # fmt: skip
+            self.steps += meter.steps
+            self._add(meter.tokens, meter.usd)
+
+    def _add(self, tokens: int, usd: float) -> None:
+        self.tokens, self.session_tokens = self.tokens + tokens, self.session_tokens + tokens
+        self.usd, self.session_usd = self.usd + usd, self.session_usd + usd
 
     @property
     def _spent(self) -> tuple[int, float]:
@@ -106,11 +112,8 @@ class Meter:
         usage = Usage.read(message.get("usage"))
         if usage is None:
             return None, None
-        self.tokens += usage.whole_input + usage.output_tokens
-        if self._prices is None:
-            return usage, None
-        usd = self._prices.usd(usage)
-        self.usd += usd
+        usd = self._prices.usd(usage) if self._prices else None
+        self._add(usage.whole_input + usage.output_tokens, usd or 0.0)
         return usage, usd
 
     @property

@@ -68,6 +68,7 @@ class Task:
     item: str = ""  # of the plan: that for which memory was looked through last
     steps: int = 0
     usd: float = 0.0
+    tokens: int = 0
     seconds: float = 0.0
     stopped: str = ""
 
@@ -91,6 +92,13 @@ def current(memory: Memory | MemoryReader) -> Task | None:
 def store(memory: Memory, task: Task) -> None:
     """Store a task as the newest one."""
     memory.save_value(STORED_AS, json.dumps(asdict(task), ensure_ascii=False))
+
+
+def drop_withdrawn(memory: Memory, steps: Collection[str]) -> None:
+    """Drop the present task if it was asked for in one of these steps, which were withdrawn."""
+    task = current(memory)
+    if task and task.state == "open" and task.step in steps:
+        store(memory, replace(task, state="dropped", stopped="dropped"))
 
 
 def plan_of(memory: Memory) -> Checklist | None:
@@ -193,7 +201,9 @@ class TaskRunner:
                 raise RejectedError("there is no task to resume; start one with its text.")
             if task.state == "dropped":
                 raise RejectedError(f"the task was dropped: {task.text[:80]!r}. Start one with its text.")
-            self._meter.start(steps=task.steps, usd=task.usd, seconds=task.seconds, is_task=True)
+            self._meter.start(
+                steps=task.steps, usd=task.usd, tokens=task.tokens, seconds=task.seconds, is_task=True
+            )  # fmt: skip
             self._tools.output = output or (ResultSchema(task.schema) if task.schema else self._output)
             if task.is_over and not self._memory.turn_is_open:
                 yield _ended(task)
@@ -262,7 +272,10 @@ class TaskRunner:
     def _store(self, stopped: str = "") -> Task:
         task = current(self._memory)
         assert task is not None
-        task = replace(task, steps=self._meter.steps, usd=self._meter.usd, seconds=self._meter.seconds, stopped=stopped)
+        spent = self._meter
+        task = replace(
+            task, steps=spent.steps, usd=spent.usd, tokens=spent.tokens, seconds=spent.seconds, stopped=stopped
+        )
         store(self._memory, task)
         return task
 

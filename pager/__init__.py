@@ -61,6 +61,7 @@ from pager.types import (
     SourceForgotten,
     UntrustedWrites,
     Usage,
+    Withdrawn,
 )
 from pager.upkeep.inbox import pending_commands, send_command
 from pager.vectors.chroma_embedder import ChromaEmbedder, EmbedderConfigError
@@ -75,6 +76,6 @@ __all__ = [
     "Limits", "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError",
     "NotFoundError", "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "RejectedError",
     "Request", "Residency", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
-    "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "count_tokens", "one_line",
-    "pending_commands", "send_command",
+    "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn", "count_tokens",
+    "one_line", "pending_commands", "send_command",
 ]  # fmt: skip

@@ -59,10 +59,11 @@ from pager.types import (
     SkillSpec,
     SourceForgotten,
     Usage,
+    Withdrawn,
     read_page_id,
     read_step_id,
 )
-from pager.upkeep import check, inbox, purge
+from pager.upkeep import check, inbox, purge, withdrawal
 from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
@@ -74,6 +75,7 @@ __all__ = ["INTERRUPTED", "Memory"]
 
 PREFETCH_PART = 4  # of the window: what is put in front of a message is at most a quarter of it
 AGENT, PERSON = "agent", "person"
+WITHDRAWN_CALL = "The turn was withdrawn before this call was run."
 Shown = TypeVar("Shown", Fact, Hit, PageText)
 _PLACE_IN_ERROR = re.compile(r"messages\.(\d{1,9})\.content\.(\d{1,9})")
 _TOKENS_IN_ERROR = re.compile(r"(?<!\d)(\d{1,15})\s++tokens")  # linear, whatever a server sends
@@ -91,7 +93,7 @@ class Memory:
         self._store = store
         self._clock = clock
         self._tiers = tiers
-        self._call_lock = CallLock(self._undo)
+        self._call_lock = CallLock(self._roll_back)
         self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
         self._window = window
@@ -262,6 +264,25 @@ class Memory:
     def leave_turn(self, why: str) -> None:
         """End the turn as it stands. Open calls are answered with `why` and are never run; no answer is owed."""
         self._prompt.leave_turn(require_text(why, "why"))
+
+    @locked
+    def undo(self, *, actor: str = PERSON) -> Withdrawn:
+        """Withdraw the last turn, answered or not: for the prompt, the current facts and core it was never said.
+
+        Facts that the agent stored in it end, what they superseded is true again, and core blocks have their texts
+        from before. Nothing is deleted, but no search finds its steps. What its tools did elsewhere stays done.
+        Raises RejectedError if there is no turn.
+        """
+        turn = withdrawal.newest_turn(self._store)
+        with self._prompt.transaction():
+            last = self._prompt.last_step()
+            if last and last.turn == turn and (last.open_calls or not last.ends_turn):
+                self._prompt.answer_interrupted(self._store.conversation.open_calls(), set())
+                self._prompt.leave_turn(WITHDRAWN_CALL)
+            made = withdrawal.plan(self._store, self._tiers, turn)
+            outcome = withdrawal.withdraw(self._store, self._tiers, made, actor)
+            self._prompt.start_anew()
+        return outcome
 
     @locked
     def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
@@ -748,7 +769,7 @@ class Memory:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
         export(self._store, self._files, require_path(file, "the file to export to"))
 
-    def _undo(self) -> None:
+    def _roll_back(self) -> None:
         self._store.undo()
         self._tiers.invalidate()
 

@@ -163,6 +163,19 @@ class SourceForgotten:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A turn that was withdrawn, and what that did: ids, but for its text, and the names of blocks and tools."""
+
+    text: str  # what was said
+    steps: tuple[str, ...]
+    facts: tuple[str, ...]  # that the agent stored in it: they have ended
+    restored: tuple[str, ...]  # what these superseded, or the agent forgot, is true again, as new facts
+    blocks: tuple[str, ...]  # core blocks that the agent changed in it: they have their texts from before
+    kept: tuple[str, ...]  # core blocks that somebody else has changed since: they stay as they are
+    tools: tuple[str, ...]  # that ran, or may have: what they did elsewhere stays done
+
+
+@dataclass(frozen=True, slots=True)
 class BlockSpec:
     """The configuration of a core block."""
 

@@ -69,7 +69,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
                 if line.strip() == "/resume" and agent.memory.turn_is_open:
                     code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
                     continue
-                slash.run(line, name, agent.memory, Console(stderr=json_lines))
+                slash.run(line, name, agent, Console(stderr=json_lines))
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
         return code
@@ -105,8 +105,8 @@ def _status(agent: Agent) -> str:
     window, meter = agent.memory.inspect.window(), agent.meter
     fill = f"window {window.used_tokens / window.usable_tokens:.0%}" if window.usable_tokens else "window empty"
     facts = agent.memory.inspect.fact_counts().current
-    money = f" · ${meter.usd:.4f}" if meter.has_prices else ""
-    return f"{fill} · {facts:,} facts · {meter.tokens:,} tokens{money} in this session"
+    money = f" · ${meter.session_usd:.4f}" if meter.has_prices else ""
+    return f"{fill} · {facts:,} facts · {meter.session_tokens:,} tokens{money} in this session"
 
 
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:

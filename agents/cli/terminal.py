@@ -195,6 +195,10 @@ class Printer:
         line = line if len(line) <= DIMMED_CHARS else line[: DIMMED_CHARS - 1] + "…"
         self._to_stderr(line, depth=depth, dim=True)
 
+    def print_whole(self, text: str) -> None:
+        """Print a dimmed line to standard error, however long it is."""
+        self._to_stderr(text, dim=True)
+
     def embedding(self, background: BackgroundWork) -> None:
         """Print the progress of the embedding while it takes long."""
         done, total = background.progress

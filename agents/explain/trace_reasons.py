@@ -54,6 +54,11 @@ def _step_reason(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: st
         return f"{page} was only said after that request."
     if is_purged(reader, page, at):
         return f"{page} was purged: its text is gone for good."
+    if withdrawn := reader.ledger(page=page, events=["withdraw"], at=at):
+        row, turn = withdrawn[-1], reader.inspect.step(page).turn
+        return (
+            f"{page} was withdrawn after {row.step}: {by(row.actor)} took the turn of {turn} back. No search finds it."
+        )
     if reader.inspect.step(page).kind == "record":
         return f"{page} was recorded from elsewhere: it is found by search_recall, and never in the prompt by itself."
     stays = [row for row in reader.history.residencies(page) if row.how == "step" and _number(row.from_step) < before]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from pager.clock import from_micros
 from pager.safety.sources import Source, stored_name, untrusted_of
 from pager.store.database import Database, Row, any_of, text_digest
 from pager.store.rows import FactFilter, FactSize, Origin
-from pager.types import FOREVER, Fact, FactCounts, FactUse
+from pager.types import FOREVER, Fact, FactCounts, FactUse, Json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,7 @@ class ArchiveTable:
 
     def origins(self, fact: int) -> list[Origin]:
         """Return the sources of a fact, each with the time at which it was stored."""
-        return list(_origins(self._db.value("SELECT sources FROM facts WHERE id = ?", (fact,), "[]")))
+        return _origins(self._db.value("SELECT sources FROM facts WHERE id = ?", (fact,), "[]"))
 
     def put_sources(self, fact: int, sources: Sequence[Origin]) -> None:
         """Replace the sources of a fact."""
@@ -341,22 +341,32 @@ def _id(number: int | None) -> str | None:
 
 
 @lru_cache(4096)
-def _origins(stored: str) -> tuple[Origin, ...]:
+def _origins(stored: str) -> list[Origin]:
+    return read_origins(json.loads(stored))
+
+
+def read_origins(rows: Iterable[Json]) -> list[Origin]:
+    """Return the sources of a fact from how they are stored."""
     origins: list[Origin] = []
-    for row in json.loads(stored):
+    for row in rows:
         kind, _, name = stored_name(row["source"]).partition(":")
         via = tuple(map(stored_name, row.get("via", ())))
         origins.append(Origin(Source(kind, name, f"s{row['step']}", via), row["at"]))
-    return tuple(origins)
+    return origins
 
 
 def _stored(origins: Sequence[Origin]) -> tuple[str, bool]:
     """Return the columns `sources` and `trusted`."""
-    rows: list[dict[str, Any]] = []
+    return dump(origin_rows(origins)), not all(source.untrusted for source, _ in origins)
+
+
+def origin_rows(origins: Iterable[Origin]) -> list[Json]:
+    """Return the sources of a fact as they are stored."""
+    rows: list[Json] = []
     for source, at in origins:
         more = {"via": source.via} if source.via else {}
         rows.append({"source": source.origin, "step": int((source.step or "s0")[1:]), "at": at, **more})
-    return dump(rows), not all(source.untrusted for source, _ in origins)
+    return rows
 
 
 def _fitting(wanted: FactFilter) -> tuple[str, list[Any]]:

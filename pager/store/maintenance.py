@@ -78,7 +78,7 @@ AUDITS: dict[tuple[str, str], str] = {
         WHERE f.key IS NOT n.key AND f.purged = 0 AND n.purged = 0""",
     ("everything can be explained", "a step left the prompt and the ledger does not say why"): f"""
         SELECT r.page FROM residency r WHERE r.how = 'step' AND r.until_step < {FOREVER} AND NOT EXISTS
-        (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop'))""",
+        (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop', 'withdraw'))""",
     ("everything can be explained", "an interval ends before it begins"): (
         "SELECT page FROM residency WHERE until_step < from_step"
     ),

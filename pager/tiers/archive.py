@@ -19,6 +19,7 @@ from pager.errors import NotFoundError, RejectedError
 from pager.safety.sources import Source, read_source, untrusted_of
 from pager.search.words import excerpt, focus, index_text, words
 from pager.store import Store
+from pager.store.archive import origin_rows
 from pager.store.rows import ALWAYS, FactFilter, Origin
 from pager.tiers.pages import Pages
 from pager.types import Fact, Hit, number_of, read_page_id
@@ -81,9 +82,9 @@ class Archive:
             present = self.present()  # with the clock set back, what was stored last is true
             number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, present)))
             if number is not None:
-                self._add_source(number, source, now)
+                struck = origin_rows(self._add_source(number, source, now))
                 reason, about = "it is there already", _about(source)
-                self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, **about)
+                self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, struck=struck, **about)
                 return self.fact(f"f{number}")
             self._save_latest(now)
             sources = [Origin(source, to_micros(now))]
@@ -97,15 +98,17 @@ class Archive:
             self._store.archive.index_words(number, index_text(text))
         return fact
 
-    def _add_source(self, fact: int, source: Source, now: datetime) -> None:
-        """Add a source to a fact, unless one of its sources explains it already with as little or less behind it."""
+    def _add_source(self, fact: int, source: Source, now: datetime) -> list[Origin]:
+        """Add a source to a fact, unless one of its sources explains it already with as little or less behind it.
+        Return those that it makes needless, which are struck."""
         origins = self._store.archive.origins(fact)
         alike = [origin for origin in origins if origin.source.origin == source.origin]
         if any(set(source.via) >= set(origin.source.via) for origin in alike):
-            return
+            return []
         needless = [origin for origin in alike if set(origin.source.via) > set(source.via)]
         kept = [origin for origin in origins if origin not in needless]
         self._store.archive.put_sources(fact, [*kept, Origin(source, to_micros(now))])
+        return needless
 
     def _append_version(
         self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str,

@@ -294,6 +294,22 @@ def test_commands_never_reach_the_model(place: Shop) -> None:
     assert [block["text"] for block in request["messages"][-1]["content"]] == [" /etc/hosts is a file"]
 
 
+def test_undo_takes_back_what_was_said_last(place: Shop) -> None:
+    place.more += 'tools: [{use: "shop:refund"}]\n'
+    place.model.script("Hello.", call("archive", text="likes hats"), call("refund", order=17), "Noted.", "Good day.")
+    done = place.chat("hello", "I like hats.", "/undo", "/trace I like hats", "good day", "/undo", "/undo", "/undo")
+    assert done.code == 0
+    for line in (
+        "withdrawn: I like hats.", "facts that ended: f1", "tools that ran; what they did stays done: refund",
+        "s3 was withdrawn after s6: a person took the turn of s3 back", "withdrawn: good day", "withdrawn: hello",
+        "there is no turn to withdraw",
+    ):  # fmt: skip
+        assert line in done.out
+    assert "hats" not in str(place.model.requests[-1]["messages"])
+    assert "hello" in str(place.model.requests[-1]["messages"])
+    assert "forgot f1" not in done.err
+
+
 def test_a_server_that_does_not_answer_is_named_while_the_prompt_stands(place: Shop) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
