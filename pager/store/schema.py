@@ -297,6 +297,16 @@ CREATE TABLE skills (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS)
+# Facts that end by themselves, and what of them was never used.
+RETENTION = """
+ALTER TABLE facts ADD COLUMN expires INTEGER;  -- the end that was given when it was stored; valid_until is no later
+CREATE INDEX facts_expires ON facts (expires) WHERE expires IS NOT NULL;
+DROP INDEX facts_never_used;
+CREATE INDEX facts_never_used ON facts (valid_until, id) WHERE uses = 0 AND purged = 0;
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, RETENTION,
+)  # fmt: skip
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours
