@@ -1,5 +1,6 @@
 """`tell`, `check`, `export`, `import`, `purge`: send an agent a message, and look after its files."""
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -12,6 +13,7 @@ from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, com
 from agents.cli.terminal import as_json
 from agents.cli.visible import confirm, say
 from agents.importing import are_notes, import_conversations, import_notes
+from agents.mirror import import_mirror, is_mirror, name_in, write_mirror
 from pager import Memory, one_line
 from pager.clock import format_minute
 from pager.errors import RejectedError
@@ -64,15 +66,23 @@ def check_command(shared: Shared, name: str, fix: bool, file: Path | None, as_li
 
 @command("export")
 @agent_name
-@click.argument("file", type=PATH)
+@click.argument("target", metavar="FILE|DIR/", type=click.Path())
 @json_option("Print the result as JSON.")
-def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> None:
+def export_command(shared: Shared, name: str, target: str, as_line: bool) -> None:
     """Write everything of the agent NAME into FILE. The agent may be running.
 
     What its helpers answered and found is in it, their own memories are not.
+
+    With a slash at its end, or for a folder that exists, DIR/ becomes a mirror: Markdown files for people and for git.
+    What you edit there, `import DIR/` takes back. FILE is the backup; a mirror has neither requests nor the ledger.
     """
     name, _ = shared.existing(name)
+    file = Path(target)
     with shared.home.read(name) as reader:
+        if target.endswith(("/", os.sep)) or file.is_dir():
+            count = write_mirror(reader, name, file)
+            _print({"exported": name, "folder": str(file), "files": count}, f"{file} mirrors {name}.", as_line=as_line)
+            return
         reader.export(file)
     _print({"exported": name, "file": str(file)}, f"{name} was exported to {file}.", as_line=as_line)
 
@@ -89,13 +99,18 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
       JSON, JSON lines    conversations: messages of OpenAI or Anthropic, of the Responses API, the exports of ChatGPT
                           and claude.ai (conversations.json), or messages with role and text
       .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact
+      a mirror            a folder that `export` wrote: your edits become those of the agent
 
     Conversations and notes are added to the agent, which is created if it does not exist. What was imported before is
     not imported again. The agent must not be running.
     """
     if not file.exists():
         raise RejectedError(f"there is no file {file}.")
-    home, name = shared.home, shared.as_name or (file.name or file.resolve().name).split(".")[0]
+    home = shared.home
+    if is_mirror(file):
+        _import_mirror(shared, file, as_line=as_line)
+        return
+    name = shared.as_name or (file.name or file.resolve().name).split(".")[0]
     try:
         directory = home.agent_files(name).directory
     except RejectedError as error:
@@ -115,6 +130,16 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
         count = import_into(memory, file)
     text = f"imported {count} {kind[:-1] if count == 1 else kind} from {file} into {name}."
     _print({"imported": name, "file": str(file), kind: count}, text, as_line=as_line)
+
+
+def _import_mirror(shared: Shared, folder: Path, *, as_line: bool) -> None:
+    from agents.config import embedders
+
+    name, directory = shared.existing(shared.as_name or name_in(folder))
+    with shared.home.open(name, **embedders.for_command(directory, None)) as memory:
+        count = import_mirror(memory, folder)
+    text = f"{count} edit{'s' * (count != 1)} of {folder} taken over into {name}."
+    _print({"imported": name, "folder": str(folder), "edits": count}, text, as_line=as_line)
 
 
 @command("purge")

@@ -146,9 +146,11 @@ class ArchiveTable:
 
     def never_used(self, limit: int, at: int) -> list[Fact]:
         """Return the oldest facts that nothing ever returned and that have not ended at a moment."""
-        each = (f"SELECT id FROM facts WHERE {_NEVER_USED} {lasting}" for lasting in ("IS NULL", "> :at"))
-        sql = f"SELECT * FROM facts WHERE id IN ({' UNION ALL '.join(each)} ORDER BY id LIMIT :limit) ORDER BY id"
-        return [self._fact(row) for row in self._db.rows(sql, {"at": at, "limit": limit})]
+        rows = list[Row]()
+        for lasting in ("IS NULL", "> :at"):  # each in the index
+            sql = f"SELECT * FROM facts WHERE {_NEVER_USED} {lasting} ORDER BY +id LIMIT :limit"
+            rows += self._db.rows(sql, {"at": at, "limit": limit})
+        return [self._fact(row) for row in sorted(rows, key=lambda row: row["id"])[:limit]]
 
     def newest(self, limit: int, before_step: int | None = None) -> list[Fact]:
         """Return the newest facts, or those that were the newest before a step was written, newest first."""
