@@ -261,8 +261,8 @@ def test_expired_facts_are_listed_asked_about_and_purged(command: Command, alice
     assert (refused.code, "'0d' is not a span of time" in refused.err) == (1, True)
 
 
-def test_a_mirror_is_written_and_its_edits_come_back(command: Command, alice: Path, folder: Path) -> None:
-    target = folder / "notes"
+def test_a_mirror_is_written_and_its_edits_come_back(command: Command, alice: Path, tmp_path: Path) -> None:
+    target = tmp_path / "notes"
     assert command("export", "alice", f"{target}/").out == f"{target} mirrors alice.\n"
     (target / "facts" / "tea.md").write_text("likes green tea", encoding="utf-8")
     assert command("import", target).out == f"1 edit of {target} taken over into alice.\n"

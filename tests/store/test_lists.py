@@ -139,7 +139,7 @@ def test_facts_are_counted_by_what_they_are(store: Store) -> None:
         idle = [known for known in there if (known[1] is None or known[1] > at) and not known[3]]
         assert store.archive.counts(at) == FactCounts(len(there), len(true), len(idle))
     oldest = [fact for fact, (_, until, purged, uses) in facts.items() if not (until or purged or uses)]
-    assert [number_of(fact.id) for fact in store.archive.never_used(3)] == oldest[:3]
+    assert [number_of(fact.id) for fact in store.archive.never_used(3, 99)] == oldest[:3]
 
 
 def test_the_most_used_facts_come_first_and_say_how_often(store: Store) -> None:
