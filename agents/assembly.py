@@ -136,7 +136,7 @@ def assemble(
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS[kind]}" if task else ""),
                 model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
                 count_tokens=model.count_tokens, prefetch=prefetch_of(config),
-                memory_tools=kind, skills=own_skills,
+                memory_tools=kind, skills=own_skills, retention=config.archival.retention,
                 **found_by,
             )  # fmt: skip
         except WindowTooSmallError as error:

@@ -158,9 +158,10 @@ class TaskRunner:
 
     def __init__(
         self, memory: Memory, loop: Loop, meter: Meter, hold: Callable[[], AbstractContextManager[None]],
-        tools: TaskTools, output: ResultSchema | None,
+        tools: TaskTools, output: ResultSchema | None, *, observed: Callable[[Generator[Event], str], Generator[Event]],
     ) -> None:  # fmt: skip
         self._memory = memory
+        self._observed = observed
         self._tools = tools
         self._output = output  # what the result of every task of this agent has to fit
         self._loop = loop
@@ -175,6 +176,9 @@ class TaskRunner:
         Untrusted `sources` of the text label what the agent writes. Its result has to fit `output`, of which the agent
         reads behind the text, or else what is configured.
         """
+        return self._observed(self._start(text, sources, output), text)
+
+    def _start(self, text: str, sources: Collection[str], output: ResultSchema | None) -> Generator[Event]:
         with self._hold():
             task = current(self._memory)
             if task and task.state == "open":
@@ -195,6 +199,9 @@ class TaskRunner:
 
         `output` is what it was started with: a class may check more than the schema that was stored.
         """
+        return self._observed(self._resume(output), "")
+
+    def _resume(self, output: ResultSchema | None) -> Generator[Event]:
         with self._hold():
             task = current(self._memory)
             if task is None:

@@ -128,6 +128,7 @@ class Fact:
     purged: bool = False
     sources: tuple[Source, ...] = ()
     via: tuple[str, ...] = ()  # the names among them that make it untrusted; none if one source is trusted
+    expires: datetime | None = None  # the end that was given when it was stored; valid_until may be earlier
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from agents.config.field_types import (
     BLOCK_NAME_PATTERN,
     BlockName,
     Count,
+    Duration,
+    FactTag,
     Flag,
     Host,
     Port,
@@ -253,6 +255,9 @@ class ArchivalConfig(Section):
     port: 8000, ssl: true, headers: {...}, tenant: ..., database: ...}. The facts are always in the agent's directory,
     too."""
     prefetch: PrefetchConfig = PrefetchConfig()
+    retention: dict[FactTag, Duration] = {}
+    """How long facts of a tag are true that are stored without an end: hours, days or weeks, such as {note: 90d}. Of
+    several tags the shortest counts. Facts that are there already keep theirs."""
 
     @property
     def of_chroma(self) -> EmbedderConfig | None:

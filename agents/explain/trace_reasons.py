@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from agents.explain import AnyMemory
 from agents.explain.trace_events import TraceEvent, by, quoted, searches
+from pager.clock import format_minute
 from pager.inspect import Places, SaidPart, normalize_text
 from pager.types import Fact, read_step_id
 
@@ -109,6 +110,9 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
         return f"{fact.id} had ended: {by(ended[-1].actor)} said after {ended[-1].step}: {ended[-1].reason}"
     if ended:
         return f"{fact.id} had been superseded by {ended[-1].detail.get('by')} after {ended[-1].step}."
+    asked_at = reader.inspect.present() if at is None else reader.inspect.step(at).at
+    if fact.expires is not None and fact.expires <= asked_at:
+        return f"{fact.id} had expired at {format_minute(fact.expires)}: it was stored to be true until then."
     found = [event for event in _searches(reader, fact.id, fact.text, wanted, at) if event.at >= fact.at]
     if not found:
         return f"{fact.id} was in the archive, and nothing has asked for it."

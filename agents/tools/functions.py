@@ -22,6 +22,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import all_suffixes
@@ -175,7 +176,7 @@ class Tool:
             except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
                 answer.set_exception(error)
 
-        Thread(target=work, name=f"tool {self.name}", daemon=True).start()
+        Thread(target=copy_context().run, args=(work,), name=f"tool {self.name}", daemon=True).start()
         left = self.timeout_seconds
         try:
             while left > 0 and not wait([answer], min(left, SLICE_SECONDS)).done:

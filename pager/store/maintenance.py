@@ -72,6 +72,9 @@ AUDITS: dict[tuple[str, str], str] = {
     ("nothing is overwritten", "a superseded fact has no end"): (
         "SELECT id FROM facts WHERE superseded_by IS NOT NULL AND valid_until IS NULL"
     ),
+    ("nothing is overwritten", "a fact outlives its given end"): (
+        "SELECT id FROM facts WHERE expires IS NOT NULL AND (valid_until IS NULL OR valid_until > expires)"
+    ),
     ("nothing is overwritten", "a fact ends before it begins"): ("SELECT id FROM facts WHERE valid_until < valid_from"),
     ("nothing is overwritten", "a fact is superseded by one of another key"): """
         SELECT f.id FROM facts f JOIN facts n ON n.id = f.superseded_by

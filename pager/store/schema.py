@@ -302,6 +302,16 @@ SEARCHES = """
 ALTER TABLE requests ADD COLUMN searches INTEGER NOT NULL DEFAULT 0;  -- as the response counted them
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SEARCHES)
+# Facts that end by themselves, and what of them was never used.
+RETENTION = """
+ALTER TABLE facts ADD COLUMN expires INTEGER;  -- the end that was given when it was stored; valid_until is no later
+CREATE INDEX facts_expires ON facts (expires) WHERE expires IS NOT NULL;
+DROP INDEX facts_never_used;
+CREATE INDEX facts_never_used ON facts (valid_until, id) WHERE uses = 0 AND purged = 0;
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SEARCHES, RETENTION,
+)  # fmt: skip
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

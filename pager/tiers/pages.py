@@ -229,6 +229,16 @@ class Pages:
             length = len(self._at_most_a_part(self.text(page_id)[offset:]))
             self._pin(page_id, offset, length, "pager", reason, unseen=True)
 
+    def unpin_expired(self) -> None:
+        """Unpin facts that have expired since they were pinned."""
+        facts = [number_of(pin.page_id) for pin in self._store.prompt.pins() if pin.page_id.startswith("f")]
+        now = self._clock.now()
+        for fact in self._store.archive.facts(facts).values() if facts else ():
+            if fact.valid_until is not None and fact.valid_until <= now and fact.valid_until == fact.expires:
+                [pinned] = self._store.ledger.movements(page=fact.id, events=["pin"], limit=1)
+                if pinned.at < fact.valid_until:
+                    self.unpin(fact.id, "pager", "it has expired")
+
     def fit_pins(self) -> None:
         """Unpin what a smaller window has no room for: first what is too large by itself, then the oldest."""
         limit = self._window.limits.share_in_tokens(PINNED_SHARE)

@@ -110,6 +110,7 @@ def to_restore(store: Store, theirs: set[str], undone: set[str], now: datetime) 
         place, by = places[fact.id], fact.superseded_by
         if by is None or by in theirs or places.get(by, place) != place:
             newest[place] = fact
+    newest = {place: fact for place, fact in newest.items() if fact.expires is None or fact.expires > place[1]}
     restored = {row.detail.get("of") for row in store.ledger.movements(events=["restore"])}
     back = [
         fact for fact in newest.values() if fact.id not in restored and not _is_said_again(store, fact, theirs, now)
