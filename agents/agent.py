@@ -222,7 +222,7 @@ class Agent:
                     }
                 )
                 return True
-            self.memory.leave_turn("A person stopped the turn before this call was run.")
+            self.memory.leave_turn("A person stopped the turn before this call was answered. It may have been begun.")
             return False
 
     def undo(self) -> Withdrawn:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pager.errors import NotFoundError, RejectedError
 from pager.safety.sources import Source
@@ -341,7 +341,8 @@ class Usage:
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         numbers = [raw.get(name) or 0 for name in names]
         at_provider = raw.get("server_tool_use")
-        numbers.append((at_provider.get("web_search_requests") or 0) if isinstance(at_provider, Mapping) else 0)
+        searches = cast("Json", at_provider).get("web_search_requests") if isinstance(at_provider, Mapping) else 0
+        numbers.append(searches or 0)
         if not all(isinstance(number, int) and 0 <= number < 2**53 for number in numbers):
             raise RejectedError(f"usage holds numbers of tokens and searches, not {dict(raw)!r}.")
         return cls(*numbers)

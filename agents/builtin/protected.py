@@ -1,5 +1,6 @@
 """What no built-in tool writes: files that say what the agent is, what runs as its tools, and where its memory is."""
 
+import os
 import re
 import sys
 import unicodedata
@@ -103,10 +104,10 @@ def _is_package(path: Path) -> bool:
 
 
 def _is_imported(path: Path) -> bool:
+    inside = f"{path}{os.sep}"
     return any(
-        Path(found).is_relative_to(path)
+        isinstance(found := getattr(module, "__file__", None), str) and found.startswith(inside)
         for module in [*sys.modules.values()]
-        if isinstance(found := getattr(module, "__file__", None), str)
     )
 
 

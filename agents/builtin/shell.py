@@ -113,6 +113,10 @@ class Shell:
         """
         if len(command) > MAX_COMMAND_CHARS or "\0" in command:
             raise RejectedError(f"the command is longer than {MAX_COMMAND_CHARS:,} characters, or has a NUL.")
+        if not self._directory.is_dir():
+            raise RejectedError(
+                f"{self._directory}, in which commands run, is not there any more. Say so to the person."
+            )
         words = words_of(command) if allows(self._section.allow, command) else ["/bin/sh", "-c", command]
         if self.inside:
             words = sandbox.command_inside(

@@ -158,7 +158,10 @@ def _cut_by_ctrl_c(agent: Agent, printer: Printer) -> Generator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if printer.running_tool is None:
             raise KeyboardInterrupt
-        say(f"stopping when {printer.running_tool} is done; Ctrl-C again stops now", err=True)
+        say(
+            f"stopping when {printer.running_tool} is done; Ctrl-C again stops now, and drops what it has not done",
+            err=True,
+        )
         agent.stop()
 
     signal.signal(signal.SIGINT, on_interrupt)

@@ -106,6 +106,12 @@ def test_a_directory_that_is_not_there_is_an_error_with_its_place(tmp_path: Path
         BuiltIns(tmp_path, "builtin: shell, directory: src")
 
 
+def test_a_directory_that_has_gone_meanwhile_is_told(run: BuiltIns) -> None:
+    run.file.unlink()
+    run.file.parent.rmdir()
+    assert "in which commands run, is not there any more" in run("run_command", command="echo x")
+
+
 @pytest.mark.parametrize(
     ("allow", "problem"),
     [

@@ -261,6 +261,25 @@ def test_after_ctrl_c_a_helper_goes_on_or_is_dropped_and_both_are_said(place: Sh
         assert (done.out, "reader was stopped before it had answered" in answered) == ("As you like.\n", True)
 
 
+def test_a_second_ctrl_c_drops_a_helpers_work_and_the_agent_is_told(place: Shop) -> None:
+    with_helper(place)
+    gate = Gate(call("recall_search", query="hats"))
+    place.model.script(call("reader", task="Read."), gate)
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("Let it read.")
+        assert gate.asked.wait(60)
+        chat.interrupt()
+        chat.tells("Ctrl-C again stops now, and drops what it has not done")
+        chat.interrupt()
+        gate.may.set()
+        chat.tells("stopped before the answer began")
+        place.model.script("As you like.")
+        chat.say("Something else.")
+        done = chat.end()
+    assert done.out == "As you like.\n"
+    assert "before this call was answered. It may have been begun." in str(place.model.requests[-1]["messages"])
+
+
 @pytest.mark.parametrize("typed", ["/quit\r", "\x04"])
 def test_who_leaves_while_a_helper_works_leaves_at_its_next_step(place: Shop, typed: str) -> None:
     with_helper(place)

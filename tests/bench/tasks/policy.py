@@ -149,7 +149,8 @@ class Seen:
                 since.append(text)
                 if block["type"] == "tool_result":
                     results.append(text)
-                    has_failed |= bool(block.get("is_error"))
+                    # To write a note once more is an error in the other frameworks, and none to the worker.
+                    has_failed |= hands.has_core and bool(block.get("is_error"))
                 elif message["role"] == "user" and not text.startswith(("<recalled", "<digest")):
                     asked = [
                         *_TASK.finditer(text),
