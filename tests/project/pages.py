@@ -54,13 +54,10 @@ def blocks(page: Path) -> list[Block]:
     return [Block(name_of(page), kind, text) for kind, text in found]
 
 
-def files() -> dict[str, str]:
-    """The files that all pages together show. A file that two pages show is the same on both."""
-    named = [(block.file, block) for page in pages() for block in blocks(page) if block.file]
-    shown: dict[str, str] = {}
-    for name, block in named:
-        assert shown.setdefault(name, block.text) == block.text, f"{name} is another file on {block.page}"
-    return shown
+def files(page: Path) -> dict[str, str]:
+    """The files that the pages show, and those of this page before others of the same name."""
+    every = [block for each in (*pages(), page) for block in blocks(each)]
+    return {block.file: block.text for block in every if block.file}
 
 
 def extras() -> set[str]:

@@ -47,11 +47,11 @@ OUTPUT = {
 class Newcomer:
     """A folder with what a clone and the pages have, and a shell in it."""
 
-    def __init__(self, folder: Path, base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, page: Path, folder: Path, base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         shutil.copytree(ROOT / "configs", folder / "configs")
         (folder / "Makefile").symlink_to(ROOT / "Makefile")
-        for name, text in pages.files().items():
+        for name, text in pages.files(page).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
         programs = folder / ".venv" / "bin"
@@ -103,10 +103,10 @@ def answer(request: Json) -> Reply:
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcomer]:
+def newcomer(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcomer]:
     with ScriptedServer() as server:
         server.otherwise(answer)
-        yield Newcomer(tmp_path, server.base_url, monkeypatch)
+        yield Newcomer(ALL[page], tmp_path, server.base_url, monkeypatch)
 
 
 def parsed(line: str) -> str:
