@@ -1,22 +1,20 @@
 """`selfpager chat AGENT.yaml`: a streamed conversation that continues after a restart."""
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
-from agents.cli.terminal import Printer, begin
+from agents.cli.terminal import Printer, begin, stoppable
 from agents.cli.visible import say, visible
 from agents.events import Event
 from agents.models.model import ModelRefusedError
@@ -107,7 +105,7 @@ def _status(agent: Agent) -> str:
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
     """Print one turn. It is saved however it ends. The next start or message goes on; a message skips open calls."""
     try:
-        with closing(events), _typing_hidden(printer), _cut_by_ctrl_c(agent, printer):
+        with closing(events), _typing_hidden(printer), stoppable(agent, printer, cuts=True):
             stopped = printer.show(events)
         printer.embedding(agent.background)
     except PagerError as error:
@@ -130,25 +128,6 @@ def _typing_hidden(printer: Printer):
     from agents.cli.line_editor import hidden_typing
 
     return hidden_typing()
-
-
-@contextmanager
-def _cut_by_ctrl_c(agent: Agent, printer: Printer) -> Generator[None]:
-    """Cut the answer at Ctrl-C. While a tool runs, the first one waits for its result."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def on_interrupt(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if printer.running_tool is None:
-            raise KeyboardInterrupt
-        say(f"stopping when {printer.running_tool} is done; Ctrl-C again stops now", err=True)
-        agent.stop()
-
-    signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _read() -> str | None:

@@ -7,7 +7,7 @@ from agents.cli.terminal import as_json
 from agents.cli.visible import say, visible
 from agents.explain.json_form import to_json
 from agents.fleet import AgentOverview, overview
-from pager import Fact, Hit
+from pager import Fact, Hit, shortened
 from pager.clock import format_minute
 from pager.home import Home
 from pager.safety.sources import label
@@ -53,7 +53,7 @@ def print_agents(home: Home, *, as_line: bool) -> None:
 
 
 def _cells(agent: AgentOverview) -> tuple[str, ...]:
-    task = f": {agent.task[:TASK_CHARS]}" if agent.task else ""
+    task = f": {shortened(agent.task, TASK_CHARS)}" if agent.task else ""
     if agent.state == "unreadable":
         return (agent.name, agent.state, "", "", "", "", "", "")
     share = "" if agent.window_share is None else f"{agent.window_share:.0%}"

@@ -12,8 +12,8 @@ from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, com
 from agents.cli.terminal import as_json
 from agents.cli.visible import confirm, say
 from agents.importing import are_notes, import_conversations, import_notes
-from pager import one_line
-from pager.errors import RejectedError
+from pager import one_line, shortened
+from pager.errors import NotFoundError, RejectedError
 
 
 @command("tell")
@@ -135,9 +135,15 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, file: Path
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
     index = embedders.for_command(directory, file)["index"]
     with shared.home.open(name, embedder=None, index=index) as memory:
-        text = memory.page_text(page_id)
         try:
-            destroy = yes or confirm(f"Destroy {page_id} for good: {text[:200]!r}?")
+            text = memory.page_text(page_id)
+        except NotFoundError as error:
+            if "was purged" in str(error):
+                raise
+            where = f"facts: {shared.command('facts', name)}, what was said: {shared.command('search', name)} WORDS"
+            raise NotFoundError(f"{name} has nothing with the id {page_id}. Ids are shown with {where}") from None
+        try:
+            destroy = yes or confirm(f"Destroy {page_id} for good: {shortened(text, 200)!r}?")
         except click.Abort:  # Ctrl-C, or the end of the input
             say("\nnothing was purged; --yes purges without asking.", err=True)
             return INTERRUPTED
