@@ -65,7 +65,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
                 slash.run(line, name, agent, Console(stderr=json_lines))
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
-        return code
+        return DONE if editor else code  # a script is told how its last turn ended; a person has seen it
 
 
 def _has_terminal() -> bool:

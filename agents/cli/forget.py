@@ -52,8 +52,8 @@ def forget_command(
         try:
             fact = reader.fact(page_id or "")
         except NotFoundError:
-            listed = shared.command("facts", name)
-            raise NotFoundError(f"{name} has no fact {page_id}; facts have ids such as f12: {listed}") from None
+            ways = f"  {shared.command('facts', name)}\n  {shared.command('facts', name, '--kind', 'all')}"
+            raise NotFoundError(f"{name} has no fact {page_id}. These list facts with their ids:\n{ways}") from None
     outcome = shared.home.send(name, "forget", {"page_id": fact.id, "reason": reason})
     if as_line:
         error = {"error": outcome.text} if outcome.text else {}

@@ -13,6 +13,7 @@ from agents.cli.task_report import asking, asks_next, counted, summary
 from agents.cli.terminal import Printer, begin, stoppable
 from agents.cli.visible import say, visible
 from agents.events import Event, Planned, Replied, Stopped
+from agents.models.model import ModelRefusedError
 from agents.models.patience import Patience
 from pager import shortened
 from pager.errors import PagerError, RejectedError
@@ -51,6 +52,8 @@ def run_command(
         file, home=shared.home_path, as_name=shared.as_name, approve=approve,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
+        if problem := agent.model.problem():
+            raise ModelRefusedError(problem)
         begin(agent, printer, conversations)
         held = str(agent.meter.limits)
         printer.print_dimmed(f"limits: {held}" if held else "no limits: it works until it is done (YAML: limits)")

@@ -140,8 +140,8 @@ def purge_command(shared: Shared, name: str, page_id: str, yes: bool, file: Path
         except NotFoundError as error:
             if "was purged" in str(error):
                 raise
-            where = f"facts: {shared.command('facts', name)}, what was said: {shared.command('search', name)} WORDS"
-            raise NotFoundError(f"{name} has nothing with the id {page_id}. Ids are shown with {where}") from None
+            ways = f"  {shared.command('facts', name)}\n  {shared.command('search', name, 'words of it')}"
+            raise NotFoundError(f"{name} has nothing with the id {page_id}. These show ids:\n{ways}") from None
         try:
             destroy = yes or confirm(f"Destroy {page_id} for good: {shortened(text, 200)!r}?")
         except click.Abort:  # Ctrl-C, or the end of the input
