@@ -82,9 +82,10 @@ def _editor(agent: Agent, name: str, printer: Printer) -> "LineEditor":
     knows = (
         f"it remembers {steps.total:,} steps and {counts.current:,} facts" if steps.total else "it knows nothing yet"
     )
-    Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True).start()
+    # Not before the prompt stands: an SDK takes a second to import.
+    warns = Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True)
     say(visible(f"{name}, {agent.config.model.id}; {knows}. /help lists commands, Ctrl-D leaves."), bold=True)
-    return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed)
+    return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed, warns.start)
 
 
 def _warn(agent: Agent, printer: Printer) -> None:
