@@ -26,7 +26,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-tasks bench-view screenshot lock clean
+.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -107,9 +107,10 @@ format: install  ## format the code and apply the fixes that ruff can make
 bench: install  ## compare with other systems in twenty minutes: cost, overhead, scale, survival, injected (BENCH=...)
 	$(BIN)/python -m tests.bench.bench_proof $(BENCH) $(DATA:%=--data %)
 
-bench-quick: install  ## run the same benches, and bench-tasks, on small data in three minutes, to show that they work
+bench-quick: install  ## run the same benches, bench-tasks and bench-start, on small data in four minutes: do they work?
 	$(BIN)/python -m tests.bench.bench_proof --quick $(BENCH) $(DATA:%=--data %)
 	$(BIN)/python -m tests.bench.bench_tasks --quick
+	$(BIN)/python -m tests.bench.bench_start --quick
 
 bench-reading: install  ## count the files, calls and SQL statements of one turn
 	$(BIN)/python -m tests.bench.reading_cost
@@ -137,6 +138,9 @@ screenshot: install  ## make the pictures of README and docs/ from the agent of 
 
 bench-agent: install  ## measure what the agent adds to a call, a prompt and a start
 	$(BIN)/python -m tests.bench.bench_agent
+
+bench-start: install  ## measure what a newcomer waits for: installing, the prompt, the first word of an answer
+	$(BIN)/python -m tests.bench.bench_start
 
 # The locks have the hashes of the files of every platform and no index address. A pin only moves when pyproject.toml
 # requires it; `make lock LOCK_FLAGS=--upgrade` moves all. The second lock has only what the first has not.

@@ -26,9 +26,10 @@ from agents.config.agent_config import load as load_config
 from agents.config.arguments import from_arguments
 from agents.events import Event, Paged, Replied, Stopped, StreamLost, Text
 from agents.logs import log
-from agents.loop import Approve, Loop, Patience
+from agents.loop import Approve, Loop
 from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import Model
+from agents.models.patience import Patience
 from agents.tasks import TaskRunner, drop_withdrawn
 from agents.tools.functions import Tool
 from agents.tools.results import ResultSchema

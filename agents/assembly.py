@@ -292,6 +292,4 @@ def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limi
         if not known:
             used = f"{limit:,} tokens are used. Set window.limit_tokens to change it"
             remarks.append(f"the window of {config.model.id} is not known; {used}.")
-    given: dict[str, Any] = {**config.window.model_dump(), "limit_tokens": limit}
-    core, reply = config.core.limit_tokens, config.model.max_output_tokens
-    return Limits.for_window(**given, core_tokens=core, max_output_tokens=reply)
+    return config.limits_of(limit)

@@ -11,7 +11,7 @@ tools, so that a person gets an answer.
 import json
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
 
@@ -38,6 +38,7 @@ from agents.models.model import (
     PromptTooLongError,
     UnreadableReplyError,
 )
+from agents.models.patience import Patience
 from agents.tools.functions import ErrorText, Output, Tool, ToolCallError, describe_error
 from agents.tools.helper_calls import DENIED, AgentTool, Approve, HelperCalls
 from pager.errors import NeedsApprovalError, RejectedError, StorageError
@@ -74,24 +75,6 @@ LAST_WORD_AT = frozenset({"steps", "repeated"})
 # The movements in the ledger that are yielded as `Paged`. The others only explain what happened inside.
 _PAGES = {"archive", "supersede", "forget", "evict", "page_in", "page_out", "pin", "unpin", "recall", "spill"}
 PAGED_EVENTS = frozenset({*_PAGES, "restore", "core", "notice", "epoch", "index", "embedder"})
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """The backoff for outages: growing pauses, until `total_seconds` are used up."""
-
-    total_seconds: float = 30.0
-    first_pause_seconds: float = 1.0
-    longest_pause_seconds: float = 300.0
-    wait: Callable[[float], object] | None = None  # None: sleep, until `stop`
-
-    def pause(self, attempt: int, waited_seconds: float, requested_seconds: float) -> float | None:
-        """Return the next pause in seconds, at least what the provider requested; None if it would be too long."""
-        left = self.total_seconds - waited_seconds
-        if left <= 0 or requested_seconds > left:
-            return None
-        backoff = min(self.first_pause_seconds * 2.0 ** min(attempt, 60), self.longest_pause_seconds)
-        return min(max(backoff, requested_seconds), left)
 
 
 class Loop:

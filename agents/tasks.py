@@ -16,7 +16,7 @@ from agents.loop import Loop
 from agents.meter import Meter
 from agents.tools.functions import ErrorText, Json, Tool, definitions_of
 from agents.tools.results import ResultSchema
-from pager import Checklist
+from pager import Checklist, shortened
 from pager.errors import RejectedError
 from pager.memory import Memory
 from pager.reader import MemoryReader
@@ -182,7 +182,9 @@ class TaskRunner:
         with self._hold():
             task = current(self._memory)
             if task and task.state == "open":
-                raise RejectedError(f"a task is open: {task.text[:80]!r}. Resume it, or drop it and start anew.")
+                raise RejectedError(
+                    f"a task is open: {shortened(task.text, 80)!r}. Resume it, or drop it and start anew."
+                )
             self._meter.start(is_task=True)
             schema = output.schema if output and output != self._output else None
             self._tools.output = output or self._output
@@ -207,7 +209,7 @@ class TaskRunner:
             if task is None:
                 raise RejectedError("there is no task to resume; start one with its text.")
             if task.state == "dropped":
-                raise RejectedError(f"the task was dropped: {task.text[:80]!r}. Start one with its text.")
+                raise RejectedError(f"the task was dropped: {shortened(task.text, 80)!r}. Start one with its text.")
             self._meter.start(
                 steps=task.steps, usd=task.usd, tokens=task.tokens, seconds=task.seconds, is_task=True
             )  # fmt: skip

@@ -29,7 +29,7 @@ from pager.errors import (
 from pager.home import CommandOutcome, CommandState, Home
 from pager.inspect import History, Inspection
 from pager.limits import Limits
-from pager.markup import one_line
+from pager.markup import one_line, shortened
 from pager.memory import INTERRUPTED, Memory
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize, SummaryRequest
@@ -77,5 +77,5 @@ __all__ = [
     "NotFoundError", "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "RejectedError",
     "Request", "Residency", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
     "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn", "count_tokens",
-    "one_line", "pending_commands", "send_command",
+    "one_line", "pending_commands", "send_command", "shortened",
 ]  # fmt: skip

@@ -1,22 +1,20 @@
 """`selfpager chat AGENT.yaml`: a streamed conversation that continues after a restart."""
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
-from agents.cli.terminal import Printer, begin
+from agents.cli.terminal import Printer, begin, stoppable
 from agents.cli.visible import say, visible
 from agents.events import Event
 from agents.models.model import ModelRefusedError
@@ -72,7 +70,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
                 slash.run(line, name, agent, Console(stderr=json_lines))
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
-        return code
+        return DONE if editor else code  # a script is told how its last turn ended; a person has seen it
 
 
 def _has_terminal() -> bool:
@@ -89,9 +87,10 @@ def _editor(agent: Agent, name: str, printer: Printer) -> "LineEditor":
     knows = (
         f"it remembers {steps.total:,} steps and {counts.current:,} facts" if steps.total else "it knows nothing yet"
     )
-    Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True).start()
+    # Not before the prompt stands: an SDK takes a second to import.
+    warns = Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True)
     say(visible(f"{name}, {agent.config.model.id}; {knows}. /help lists commands, Ctrl-D leaves."), bold=True)
-    return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed)
+    return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed, warns.start)
 
 
 def _warn(agent: Agent, printer: Printer) -> None:
@@ -112,7 +111,7 @@ def _status(agent: Agent) -> str:
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
     """Print one turn. It is saved however it ends. The next start or message goes on; a message skips open calls."""
     try:
-        with closing(events), _typing_hidden(agent, printer), _cut_by_ctrl_c(agent, printer):
+        with closing(events), _typing_hidden(agent, printer), stoppable(agent, printer, cuts=True):
             stopped = printer.show(events)
         printer.embedding(agent.background)
     except PagerError as error:
@@ -147,28 +146,6 @@ def _typing_hidden(agent: Agent, printer: Printer):
             agent.stop()
 
     return hidden_typing(on_line)
-
-
-@contextmanager
-def _cut_by_ctrl_c(agent: Agent, printer: Printer) -> Generator[None]:
-    """Cut the answer at Ctrl-C. While a tool runs, the first one waits for its result."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def on_interrupt(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if printer.running_tool is None:
-            raise KeyboardInterrupt
-        say(
-            f"stopping when {printer.running_tool} is done; Ctrl-C again stops now, and drops what it has not done",
-            err=True,
-        )
-        agent.stop()
-
-    signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _read() -> str | None:

@@ -25,11 +25,13 @@ ECHO = 3  # the place of the local modes in what termios gives
 
 
 class LineEditor:
-    """The prompt of a conversation. `status` is the line below it, `commands` what Tab completes behind a slash."""
+    """The prompt of a conversation. `status` is the line below it, `commands` what Tab completes behind a slash.
+    `on_shown` is called once, when the prompt stands for the first time."""
 
     def __init__(
-        self, earlier: Iterable[str], status: Callable[[], str], commands: Iterable[str], say: Callable[[str], None]
-    ) -> None:
+        self, earlier: Iterable[str], status: Callable[[], str], commands: Iterable[str], say: Callable[[str], None],
+        on_shown: Callable[[], object],
+    ) -> None:  # fmt: skip
         self._say = say
         history = InMemoryHistory(list(earlier))
         completer = WordCompleter(sorted(commands), sentence=True)
@@ -38,6 +40,8 @@ class LineEditor:
             complete_while_typing=Condition(self._begins_command), prompt_continuation="...> ",
             enable_history_search=False,
         )  # fmt: skip
+        self._on_shown: Callable[[], object] | None = on_shown
+        self._session.app.after_render += self._tell_shown
 
     def read(self) -> str | None:
         """Return the next message; None if the person leaves. Ctrl-C empties the line; where there is none, the first
@@ -57,6 +61,11 @@ class LineEditor:
                     told = True
             except EOFError:
                 return None
+
+    def _tell_shown(self, _: object) -> None:
+        if self._on_shown is not None:
+            told, self._on_shown = self._on_shown, None
+            told()
 
     def _begins_command(self) -> bool:
         return self._session.default_buffer.text.startswith("/")

@@ -10,10 +10,12 @@ from agents import tasks
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, FAILED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.task_report import asking, asks_next, counted, summary
-from agents.cli.terminal import Printer, begin, stopped_gently
+from agents.cli.terminal import Printer, begin, stoppable
 from agents.cli.visible import say, visible
 from agents.events import Event, Planned, Replied, Stopped
-from agents.loop import Patience
+from agents.models.model import ModelRefusedError
+from agents.models.patience import Patience
+from pager import shortened
 from pager.errors import PagerError, RejectedError
 from pager.types import Call
 
@@ -50,6 +52,8 @@ def run_command(
         file, home=shared.home_path, as_name=shared.as_name, approve=approve,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
+        if problem := agent.model.problem():
+            raise ModelRefusedError(problem)
         begin(agent, printer, conversations)
         held = str(agent.meter.limits)
         printer.print_dimmed(f"limits: {held}" if held else "no limits: it works until it is done (YAML: limits)")
@@ -62,7 +66,7 @@ def run_command(
         _check_state(shared, file, task, tasks.current(agent.memory), again)
         events = runner.resume() if resume else runner.start(task or "")
         try:
-            with stopped_gently(agent):
+            with stoppable(agent, printer):
                 stopped = printer.show(_with_progress(agent, printer, events))
         except (PagerError, click.Abort, KeyboardInterrupt):
             if not json_lines:
@@ -89,7 +93,9 @@ def _check_state(shared: Shared, file: Path, task: str | None, current: tasks.Ta
     """Raise RejectedError if there is an open task beside the one that is given, or none to go on with."""
     if task and current and current.state == "open":
         drop = f"{shared.command('run', file, task)} --new"
-        raise RejectedError(f"a task is open: {current.text[:80]!r}. Go on with it: {again}\nOr drop it: {drop}")
+        raise RejectedError(
+            f"a task is open: {shortened(current.text, 80)!r}. Go on with it: {again}\nOr drop it: {drop}"
+        )
     if not task and (current is None or current.state == "dropped"):
         raise RejectedError(f'there is no task to resume; start one: {shared.command("run", file)} "..."')
 

@@ -15,7 +15,7 @@ from agents.cli.listing import line_of, line_of_hit
 from agents.cli.visible import visible
 from agents.explain.snapshot import take
 from agents.explain.trace import trace
-from pager import one_line
+from pager import shortened
 from pager.errors import PagerError
 
 LEAVING = frozenset({"/quit", "/exit", "quit", "exit"})
@@ -92,7 +92,7 @@ def _trace(_: str, agent: Agent, text: str, __: Console) -> RenderableType:
 
 def _undo(_: str, agent: Agent, __: str, ___: Console) -> RenderableType:
     undone = agent.undo()
-    lines = [f"withdrawn: {one_line(undone.text[:SAID_CHARS]) or 'your last message'}"]
+    lines = [f"withdrawn: {shortened(undone.text, SAID_CHARS) or 'your last message'}"]
     lines += [f"  {words}: {', '.join(found)}" for field, words in UNDONE.items() if (found := getattr(undone, field))]
     return Text("\n".join(map(visible, lines)))
 

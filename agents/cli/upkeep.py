@@ -14,9 +14,9 @@ from agents.cli.terminal import as_json
 from agents.cli.visible import confirm, say
 from agents.importing import are_notes, import_conversations, import_notes
 from agents.mirror import import_mirror, is_mirror, name_in, write_mirror
-from pager import Memory, one_line
+from pager import Memory, one_line, shortened
 from pager.clock import format_minute
-from pager.errors import RejectedError
+from pager.errors import NotFoundError, RejectedError
 
 
 @command("tell")
@@ -170,8 +170,14 @@ def purge_command(
     with shared.home.open(name, embedder=None, index=index) as memory:
         if page_id is None:
             return _purge_expired(memory, older_than or "", yes=yes, as_line=as_line)
-        text = memory.page_text(page_id)
-        if code := _refused(f"Destroy {page_id} for good: {text[:200]!r}?", yes=yes):
+        try:
+            text = memory.page_text(page_id)
+        except NotFoundError as error:
+            if "was purged" in str(error):
+                raise
+            ways = f"  {shared.command('facts', name)}\n  {shared.command('search', name, 'words of it')}"
+            raise NotFoundError(f"{name} has nothing with the id {page_id}. These show ids:\n{ways}") from None
+        if code := _refused(f"Destroy {page_id} for good: {shortened(text, 200)!r}?", yes=yes):
             return code
         places = memory.purge(page_id)
     message = f"{page_id} was purged from {places} place{'s' * (places != 1)}; the ledger still says that it existed."

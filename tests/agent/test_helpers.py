@@ -7,8 +7,9 @@ import pytest
 from agents import tasks
 from agents.agent import Agent
 from agents.events import ApprovalNeeded, Event, HelperEvent, Replied, Stopped, ToolFinished, ToolStarted
-from agents.loop import DROPPED, Patience
+from agents.loop import DROPPED
 from agents.models.model import ModelUnavailableError
+from agents.models.patience import Patience
 from agents.testing import http_error
 from agents.tools.helper_calls import DENIED
 from pager import AgentFiles, MemoryReader

@@ -10,9 +10,9 @@ import pytest
 from agents import tasks
 from agents.agent import Agent
 from agents.events import Replied, Stopped, Text, ToolFinished
-from agents.loop import Patience
 from agents.meter import RunLimits
 from agents.models.model import ModelUnavailableError
+from agents.models.patience import Patience
 from agents.tasks import NUDGE, NUDGE_CHARACTERS, NUDGES
 from agents.testing import http_error
 from agents.tools.functions import Tool

@@ -3,11 +3,14 @@
 import json
 import os
 import shlex
+from pathlib import Path
 
 import pytest
 
+from agents import tasks
 from agents.testing import call
-from tests.support.cli import Running, Terminal, command_line
+from pager import MemoryReader
+from tests.support.cli import Running, Terminal, command_line, write_agent
 from tests.support.shop import Gate, Shop
 
 DONE = call("task_done", summary="all is well")
@@ -226,3 +229,12 @@ def test_a_helper_is_printed_indented_and_short_and_its_question_is_answered_fro
     events = place.run("More.", options=("--json",)).events
     inside = [event["inner"] for event in events if event["event"] == "helperevent"]
     assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well", "result": None}
+
+
+def test_without_a_key_no_task_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    done = command_line("run", write_agent(tmp_path, model="id: m"), "Count.", "--home", tmp_path / "home")
+    assert (done.code, "ANTHROPIC_API_KEY" in done.err) == (1, True)
+    with MemoryReader.open(tmp_path / "home" / "x") as reader:
+        assert tasks.current(reader) is None

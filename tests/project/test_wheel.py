@@ -1,20 +1,15 @@
-"""The wheel, as somebody gets it: built, installed into a fresh environment, used from there and typed from there.
-
-The environment borrows the dependencies of this one, so that nothing is downloaded; pager and agents are its own.
-"""
+"""The wheel, as somebody gets it: built, installed into a fresh environment, used from there and typed from there."""
 
 import json
-import os
-import subprocess
 import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.support.fresh import build_wheel, install, run
+
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
 PROGRAM = """\
 from anthropic import Anthropic
 
@@ -37,31 +32,15 @@ with Agent.load("clerk.yaml", home="home") as agent:
 CLERK = "name: clerk\nmodel: {provider: scripted, script: replies.yaml}\narchival: {embedder: none}\n"
 
 
-def run(*command: str | Path, cwd: Path, fails: bool = False) -> str:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SELFPAGER"))}
-    environ |= {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1", "HOME": str(cwd)}
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env=environ, capture_output=True, text=True, check=False)
-    assert bool(done.returncode) == fails, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
-    (built,) = folder.glob("*.whl")
-    return built
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
 def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fresh")
-    run(sys.executable, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
-    python = folder / "env" / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
-    run(*pip, cwd=folder)
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])", cwd=folder).strip())
-    (site / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
+    install(wheel, folder / "env")
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "clerk.yaml").write_text(CLERK, encoding="utf-8")
     (folder / "replies.yaml").write_text("- {otherwise: true, say: Hello Dana.}\n", encoding="utf-8")
