@@ -197,7 +197,7 @@ class Memory:
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
-        return self._append_user(content, name, moment, untrusted_among(source))
+        return self._append_user(content, name, moment, untrusted_among(source) if source else ())
 
     def _append_user(self, content: Content, name: str | None, moment: int, own: Sequence[str] = ()) -> str:
         """Append a user message, with its own untrusted sources, and what is recalled for it. Return its id."""
@@ -314,7 +314,7 @@ class Memory:
         An untrusted `source` such as `web:example.org`, or several, label what the agent writes after it has read it.
         """
         require_text(call_id, "the call's id")
-        sources = untrusted_among(source)
+        sources = untrusted_among(source) if source else ()
         self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool, sources=sources)
 
     @locked

@@ -70,7 +70,7 @@ def _open(file: Path) -> sqlite3.Connection:
     except (OSError, sqlite3.Error) as error:
         raise RejectedError(f"{file} cannot be read: {error}.") from None
     connection.row_factory = sqlite3.Row
-    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    connection.text_factory = _text
     left = iter(range(MOST_STEPS // 1_000_000))
     connection.set_progress_handler(lambda: 0 if next(left, None) is not None else 1, 1_000_000)
     tables = _asked(file, connection, "SELECT name FROM sqlite_master WHERE type = 'table'", trust=False)
@@ -80,6 +80,10 @@ def _open(file: Path) -> sqlite3.Connection:
             f"{file} is no database of Hermes: it has no table {' and no table '.join(sorted(missing))}."
         )
     return connection
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
 
 
 def _asked(
