@@ -67,6 +67,8 @@ def untrusted_among(source: str | Collection[str] | None) -> tuple[str, ...]:
     """Return the untrusted sources among one or several that are named."""
     if not source:
         return ()
+    if not isinstance(source, str | list | tuple | set | frozenset):
+        raise RejectedError(f"source is {source!r:.100}; give one, such as web:example.org, or a list of them.")
     named = (source,) if isinstance(source, str) else source
     return union(*(read_source(name).untrusted for name in named))
 
