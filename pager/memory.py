@@ -35,7 +35,7 @@ from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
-from pager.safety.sources import Source, read_source, union
+from pager.safety.sources import Source, read_source, union, untrusted_among
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.rows import Step
@@ -197,7 +197,7 @@ class Memory:
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
-        return self._append_user(content, name, moment, _untrusted(source))
+        return self._append_user(content, name, moment, untrusted_among(source) if source else ())
 
     def _append_user(self, content: Content, name: str | None, moment: int, own: Sequence[str] = ()) -> str:
         """Append a user message, with its own untrusted sources, and what is recalled for it. Return its id."""
@@ -314,7 +314,7 @@ class Memory:
         An untrusted `source` such as `web:example.org`, or several, label what the agent writes after it has read it.
         """
         require_text(call_id, "the call's id")
-        sources = _untrusted(source)
+        sources = untrusted_among(source) if source else ()
         self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool, sources=sources)
 
     @locked
@@ -387,17 +387,21 @@ class Memory:
     # messages from elsewhere
 
     def record(
-        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
-    ) -> str:
-        """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
+        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None,
+        source: str | Collection[str] | None = None,
+    ) -> str:  # fmt: skip
+        """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself.
+
+        An untrusted `source`, or several, label it wherever it is recalled.
+        """
         with self._call_lock.lock, self._call_lock:
-            number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
+            number = self._tiers.recall.record(role, text, at=at, name=name, session=session, source=source)
             self._backlog.add_recorded(1)
         self._backlog.embed_recorded()
         return f"s{number}"
 
     def record_many(self, messages: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
-        """Store many messages (role, text; at, name, session), or none. Without `embed` their vectors are pending."""
+        """Store many messages (role, text; at, name, session, source), or none. Without `embed` vectors are pending."""
         with self._call_lock.lock, self._call_lock:
             numbers = self._tiers.recall.record_many(messages)
             if embed:
@@ -810,14 +814,6 @@ class Memory:
 
 def _text_of(said: Iterable[Json]) -> str:
     return "\n".join(map(blocks.text_of, said))
-
-
-def _untrusted(source: str | Collection[str] | None) -> tuple[str, ...]:
-    """Return the untrusted sources among one or several that are named."""
-    if not source:
-        return ()
-    named = (source,) if isinstance(source, str) else source
-    return union(*(read_source(name).untrusted for name in named))
 
 
 def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:

@@ -12,7 +12,7 @@ import click
 from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, command, config_option, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import confirm, say
-from agents.importing import are_notes, import_conversations, import_notes
+from agents.importing import are_notes, import_conversations, import_home, import_notes, kind_of
 from agents.mirror import import_mirror, is_mirror, name_in, write_mirror
 from pager import Memory, one_line, shortened
 from pager.clock import format_minute
@@ -99,6 +99,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
       JSON, JSON lines    conversations: messages of OpenAI or Anthropic, of the Responses API, the exports of ChatGPT
                           and claude.ai (conversations.json), or messages with role and text
       .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact
+      ~/.claude           the home of Claude Code, or ~/.hermes that of Hermes: sessions and memory files
       a mirror            a folder that `export` wrote: your edits become those of the agent
 
     Conversations and notes are added to the agent, which is created if it does not exist. What was imported before is
@@ -110,7 +111,8 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
     if is_mirror(file):
         _import_mirror(shared, file, as_line=as_line)
         return
-    name = shared.as_name or (file.name or file.resolve().name).split(".")[0]
+    own_name = file.name.strip(".") or file.resolve().name.strip(".")
+    name = shared.as_name or own_name.split(".")[0]
     try:
         directory = home.agent_files(name).directory
     except RejectedError as error:
@@ -125,6 +127,12 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
 
     # Facts get another embedder's vectors when the agent runs.
     options: Mapping[str, Any] = embedders.for_command(directory, None) if directory.exists() else {}
+    if program := kind_of(file):
+        with home.remove_if_failed(name), home.open(name, **options) as memory:
+            imported = import_home(memory, file, program)
+        text = f"imported {imported.messages:,} messages and {imported.facts:,} facts of {program.name} into {name}."
+        _print({"imported": name, "file": str(file), **imported._asdict()}, text, as_line=as_line)
+        return
     kind, import_into = ("facts", import_notes) if are_notes(file) else ("messages", import_conversations)
     with home.remove_if_failed(name), home.open(name, **options) as memory:
         count = import_into(memory, file)
