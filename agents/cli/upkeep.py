@@ -170,13 +170,7 @@ def purge_command(
     with shared.home.open(name, embedder=None, index=index) as memory:
         if page_id is None:
             return _purge_expired(memory, older_than or "", yes=yes, as_line=as_line)
-        try:
-            text = memory.page_text(page_id)
-        except NotFoundError as error:
-            if "was purged" in str(error):
-                raise
-            ways = f"  {shared.command('facts', name)}\n  {shared.command('search', name, 'words of it')}"
-            raise NotFoundError(f"{name} has nothing with the id {page_id}. These show ids:\n{ways}") from None
+        text = _text_to_purge(shared, memory, name, page_id)
         if code := _refused(f"Destroy {page_id} for good: {shortened(text, 200)!r}?", yes=yes):
             return code
         places = memory.purge(page_id)
@@ -200,6 +194,17 @@ def _purge_expired(memory: Memory, older_than: str, *, yes: bool, as_line: bool)
     _print(result, f"{facts} that expired more than {older_than} ago: purged." if gone else
            f"no fact expired more than {older_than} ago.", as_line=as_line)  # fmt: skip
     return None
+
+
+def _text_to_purge(shared: Shared, memory: Memory, name: str, page_id: str) -> str:
+    """Return the text of a page. Raise NotFoundError, which says what shows the ids of pages, if there is none."""
+    try:
+        return memory.page_text(page_id)
+    except NotFoundError as error:
+        if "was purged" in str(error):
+            raise
+        ways = f"  {shared.command('facts', name)}\n  {shared.command('search', name, 'words of it')}"
+        raise NotFoundError(f"{name} has nothing with the id {page_id}. These show ids:\n{ways}") from None
 
 
 def _refused(question: str, *, yes: bool) -> int | None:
