@@ -120,7 +120,13 @@ def test_json_is_one_line_with_everything(home: Path) -> None:
 
 def test_where_nothing_is_it_says_what_to_do(home: Path) -> None:
     text = " ".join(shown(home, "nobody").split())
-    hints = ["selfpager chat", "core.blocks", "What is said next", "tool archive stores facts", "Nothing has moved yet"]
+    hints = [
+        "selfpager chat",
+        "core.blocks",
+        "What is said next",
+        "agent stores facts as it talks",
+        "Nothing has moved yet",
+    ]
     assert [hint for hint in hints if hint not in text] == []
 
 
