@@ -361,23 +361,32 @@ class Memory:
     # messages from elsewhere
 
     def record(
-        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None
-    ) -> str:
-        """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself."""
+        self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None,
+        data: Json | None = None,
+    ) -> str:  # fmt: skip
+        """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself.
+
+        `data` is the form in which its program stores it: JSON, returned by `inspect.records` and never searched.
+        """
         with self._call_lock.lock, self._call_lock:
-            number = self._tiers.recall.record(role, text, at=at, name=name, session=session)
+            number = self._tiers.recall.record(role, text, at=at, name=name, session=session, data=data)
             self._backlog.add_recorded(1)
         self._backlog.embed_recorded()
         return f"s{number}"
 
     def record_many(self, messages: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
-        """Store many messages (role, text; at, name, session), or none. Without `embed` their vectors are pending."""
+        """Store many messages (role, text; at, name, session, data), or none. Without `embed` vectors are pending."""
         with self._call_lock.lock, self._call_lock:
             numbers = self._tiers.recall.record_many(messages)
             if embed:
                 self._backlog.add_recorded(len(numbers))
         self._backlog.embed_recorded()
         return [f"s{number}" for number in numbers]
+
+    @locked
+    def forget_records(self, page_ids: Iterable[str], reason: str, *, actor: str = "person") -> None:
+        """Take messages from elsewhere out of their sessions and of every search. Only `purge` destroys them."""
+        self._tiers.recall.forget_records(page_ids, reason, actor)
 
     # facts
 
@@ -414,6 +423,11 @@ class Memory:
     def similar_facts(self, page_id: str, *, limit: int = 3, actor: str = "person") -> list[Hit]:
         """Return the current facts that are closest in meaning to a fact, best first."""
         return self._show(actor, *self._tiers.archive.similar(page_id, limit))
+
+    @locked
+    def mark_used(self, page_ids: Iterable[str]) -> None:
+        """Count a use of each of these facts, as a search does for its hits."""
+        self._tiers.archive.mark_used(page_ids)
 
     @locked
     def forget(self, page_id: str, reason: str, *, actor: str = "person", source: str | None = None) -> Fact:

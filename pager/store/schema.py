@@ -297,6 +297,11 @@ CREATE TABLE skills (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS)
+# The messages of a session are listed for the program that recorded them.
+SESSIONS = """
+CREATE INDEX steps_session ON steps (session) WHERE session IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SESSIONS)
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours
