@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -678,6 +678,10 @@ class Memory:
                 self._lock.release()
 
     # reading, as `MemoryReader` does it
+
+    def now(self) -> datetime:
+        """Return the present time by its clock."""
+        return self._clock.now()
 
     @property
     def zone(self) -> tzinfo:

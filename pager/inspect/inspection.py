@@ -224,6 +224,10 @@ class Inspection:
         """Return the outcome of a command from the inbox; None while it is pending."""
         return self._store.settings.command(command_id)
 
+    def use(self, page_id: str) -> FactUse:
+        """Return how often and when last a fact was used. Raises NotFoundError if there is none."""
+        return self._store.lists.use(number_of(self._archive.fact(page_id).id))
+
     def newest_facts(self, limit: int = 20, at: str | None = None) -> list[Fact]:
         """Return the newest facts, or those that were the newest when step `at` was written."""
         return self._store.archive.newest(limit, _step_number(at))

@@ -170,6 +170,10 @@ class ListsTable:
         total, rows = self._section("facts", where, values, offset, limit, last)
         return Rows(total, [self._fact_at(row, moved) for row in rows])
 
+    def use(self, fact: int) -> FactUse:
+        """Return a fact with its uses."""
+        return self._archive.use(self._db.rows("SELECT * FROM facts WHERE id = ?", (fact,))[0])
+
     def _fact_at(self, row: Row, moved: int | None) -> FactUse:
         """Return a fact as it was after the row `moved` of the ledger: without an end that came later."""
         use = self._archive.use(row)
