@@ -19,7 +19,7 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
-from pager import blocks
+from pager import blocks, markup
 from pager.arguments import optional_text, require_path, require_text
 from pager.call_lock import CallLock, explain, locked
 from pager.clock import Clock, Moment, SystemClock, moment_of
@@ -72,6 +72,7 @@ from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
 
 __all__ = ["INTERRUPTED", "Memory"]
 
+PREFETCHED = 6  # pages for a program that asks, where the memory was opened without a Prefetch
 PREFETCH_PART = 4  # of the window: what is put in front of a message is at most a quarter of it
 AGENT, PERSON = "agent", "person"
 Shown = TypeVar("Shown", Fact, Hit, PageText)
@@ -96,9 +97,7 @@ class Memory:
         self.history = History(store, self._call_lock, clock.zone)
         self._window = window
         self._prompt = prompt
-        most = window.limits.usable_tokens // PREFETCH_PART
-        prefetch = replace(prefetch, budget_tokens=min(prefetch.budget_tokens, most))
-        self._chooser = PageChooser(prefetch, tiers.archive, tiers.recall, store) if prefetch.k > 0 else None
+        self._chooser = self._make_chooser(prefetch) if prefetch.k > 0 else None
         self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
         self._inbox = inbox.Inbox(files.directory, store, clock)
         self._shown: dict[str, frozenset[str]] = {}  # who reads outside of a turn -> untrusted sources of what
@@ -244,6 +243,28 @@ class Memory:
                 step = self._prompt.append_recalled(texts_of(recalled), sources_of(recalled))
                 self._enter_recalled(recalled, step.id)
         return [each.hit.page_id for each in recalled]
+
+    @locked
+    def prefetch(self, text: str, *, without: Collection[str] = (), actor: str = "person") -> str:
+        """Return what the memory has for a text, as the element that stands behind a message; "" if it has nothing.
+
+        For a program with a prompt of its own: `without` names the pages that are in it. The ledger notes the search.
+        """
+        require_text(text, "the text")
+        chooser = self._chooser or self._make_chooser(Prefetch(k=PREFETCHED))
+        recalled = chooser.choose(text, [read_step_id(page) for page in without if page.startswith("s")])
+        recalled = [each for each in recalled if each.hit.page_id not in without]
+        hits = [each.hit for each in recalled]
+        with self._store.transaction(durable=False):
+            self._tiers.archive.mark_used(hit.page_id for hit in hits)
+            self._store.ledger.write_search("memory", text, hits, actor)
+        self._show(actor, *hits)
+        return markup.recalled(texts_of(recalled)) if recalled else ""
+
+    def _make_chooser(self, prefetch: Prefetch) -> PageChooser:
+        most = self._window.limits.usable_tokens // PREFETCH_PART
+        prefetch = replace(prefetch, budget_tokens=min(prefetch.budget_tokens, most))
+        return PageChooser(prefetch, self._tiers.archive, self._tiers.recall, self._store)
 
     @locked
     def request(self, *, may_call: bool = True) -> Request:

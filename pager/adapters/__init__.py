@@ -12,8 +12,13 @@ has its framework. An adapter may share its memory with an agent of ours and wit
 keys and sessions, and the agent finds what all of them stored.
 """
 
+import asyncio
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def require(module: str, distribution: str) -> Any:
@@ -23,3 +28,13 @@ def require(module: str, distribution: str) -> Any:
     except ImportError as error:
         way = f"pip install {distribution}"
         raise ImportError(f"this adapter needs {module}, which cannot be imported ({error}): {way}") from error
+
+
+async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a call of the memory in a thread. Cancelled meanwhile, it ends first: what it stores is stored by then."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

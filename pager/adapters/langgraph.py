@@ -10,14 +10,13 @@ searched. An item with a `ttl` (minutes since it was stored or last read; a quer
 after that, and `sweep_ttl` ends it.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 from pager import Fact, Memory
-from pager.adapters import require
+from pager.adapters import in_thread, require
 from pager.adapters.facts import facts_under, fits, note_in, ranked
 
 base: Any = require("langgraph.store.base", "langgraph")
@@ -48,7 +47,7 @@ class PagerStore(base.BaseStore):
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
         """Carry out all operations in a thread."""
-        return await asyncio.to_thread(self.batch, list(ops))
+        return await in_thread(self.batch, list(ops))
 
     def sweep_ttl(self) -> int:
         """End the items whose time to live is over. Return how many."""
