@@ -71,7 +71,8 @@ def test_what_has_left_the_window_comes_back_in_front_of_the_message_that_needs_
     assert "s1 user: my giraffe is called Melman" in changed.input[-2]["content"]
     assert asyncio.run(session.recall(CallModel(ModelInput([])))).input == []
     [search] = memory.ledger(events=["search"])
-    assert (search.actor, [found[0] for found in search.detail["found"]]) == ("openai-agents", ["s1"])
+    assert search.actor == "openai-agents"
+    assert "s1" in [found[0] for found in search.detail["found"]]
 
 
 def test_popped_and_cleared_items_are_gone_from_the_window_and_from_searches(memory: Memory) -> None:
