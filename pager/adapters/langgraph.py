@@ -82,7 +82,7 @@ class PagerStore(base.BaseStore):
         wanted, prefix = op.offset + op.limit, _prefix(op.namespace_prefix)
         hits: Any = ((fact, None) for fact in facts_under(self._memory, prefix))
         if op.query:
-            hits = ranked(self._memory, op.query, tag=prefix, prefix=prefix, limit=2 * wanted, actor=NAME)
+            hits = ranked(self._memory, op.query, tags=[prefix], prefix=prefix, limit=2 * wanted, actor=NAME)
         found: list[tuple[Fact, Any]] = []
         for fact, hit in hits:
             hidden = hit is not None and HIDDEN in fact.tags

@@ -1,6 +1,7 @@
 """LangGraph's store over facts. `make judges` runs LangGraph's own tests; these need LangGraph and are small."""
 
 import asyncio
+import importlib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from pager import Memory
 from tests.support import HandClock, Words
 
 pytest.importorskip("langgraph.store.base")
-from pager.adapters.langgraph import PagerStore  # it needs LangGraph
+PagerStore: Any = importlib.import_module("pager.adapters.langgraph").PagerStore
 
 ALICE = ("users", "alice")
 
