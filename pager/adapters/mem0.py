@@ -2,9 +2,8 @@
 
     from pager.adapters.mem0 import PagerMem0
 
-    m = PagerMem0(memory)
-    m.add("I prefer window seats", user_id="dana", infer=False)
-    m.search("which seat?", filters={"user_id": "dana"})["results"][0]["memory"]
+    PagerMem0(memory).add("I prefer window seats", user_id="dana", infer=False)
+    PagerMem0(memory).search("which seat?", filters={"user_id": "dana"})["results"][0]["memory"]
 
 It needs nothing of mem0. `infer=True`, mem0's default, would ask a model what to store, and is refused. An update
 supersedes, a delete ends: both stay in the `history`; only `purge` destroys. Filters know eq, ne, gt, gte, lt and lte.
