@@ -25,7 +25,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install wheel demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-tasks bench-view screenshot lock clean
+.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-tasks bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -79,6 +79,9 @@ wheel: install  ## build both distributions into dist/: selfpager-memory (pager)
 	rm -rf dist
 	cd memory && ../$(BIN)/hatchling build -t wheel -d ../dist
 	$(BIN)/hatchling build -d dist
+
+judges: wheel  ## run other projects' own tests against our adapters, and the MCP conformance suite; needs a network
+	$(BIN)/python -m tests.judges
 
 lint: ruff pyright layers  ## run ruff, pyright and import-linter (with -k: all three, even if one fails)
 
