@@ -2,9 +2,12 @@
 
 import asyncio
 import importlib
+import re
 import sys
 import tempfile
+from contextlib import chdir
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from pager import Memory
@@ -22,7 +25,7 @@ ENTRY: Any = {"type": "user", "uuid": "u1", "message": {"content": "the giraffe 
 def main() -> None:
     for name in FOREIGN:
         importlib.import_module(name)
-    assert sys.modules["agents"].Agent.__module__ == "agents.agent" and hasattr(sys.modules["agents"], "Runner")
+    assert hasattr(sys.modules["agents"], "Runner")  # the SDK's, not ours
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder) as memory:
         PagerStore(memory).put(("users", "dana"), "seat", {"text": "prefers window seats"})
         PagerMem0(memory).add("has two cats", user_id="dana", infer=False)
@@ -35,8 +38,23 @@ def main() -> None:
             ITEM["content"],
             "the giraffe lives in the barn",
         }
+    run_page(Path(__file__).parents[2] / "docs" / "frameworks" / "openai-agents.md")
     names = ("openai-agents", "langgraph", "pydantic-ai-slim", "claude-agent-sdk", "mem0ai", "selfpager-memory")
     print("works together:", ", ".join(f"{name} {version(name)}" for name in names))
+
+
+def run_page(page: Path) -> None:
+    """Run the example of the OpenAI Agents SDK, with a model that says what it found put in front of a message."""
+    testing, types = (importlib.import_module(name) for name in ("agents.testing", "openai.types.responses"))
+    model = testing.ScriptedModel()
+    for text in ("A fine name.", "Melman"):
+        said = [types.ResponseOutputText(text=text, type="output_text", annotations=[])]
+        message = {"id": "1", "type": "message", "role": "assistant", "status": "completed", "content": said}
+        model.enqueue([types.ResponseOutputMessage(**message)])
+    [block] = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        exec(compile(block, page.name, "exec"), {"model": model})
+    assert len(model.calls) == 2
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 import tempfile
 from typing import Any
 
-import agents as theirs
 from agents.memory import session_settings as settings_of  # pyright: ignore -- the SDK's, not ours
 
+import agents as theirs
 from pager import Memory
 from pager.adapters.openai_agents import PagerSession
 
