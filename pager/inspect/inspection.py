@@ -189,7 +189,7 @@ class Inspection:
         uses."""
         _check_kind(kind, FACTS, "facts")
         origin = read_source(source).origin if source else ""
-        return self._store.lists.facts(kind, text, origin, prefix, *_span(offset, limit), _step_number(at))
+        return self._store.lists.facts(kind, text, origin, *_span(offset, limit), _step_number(at), prefix=prefix)
 
     def records(self, session: str, *, limit: int | None = None, before: str | None = None) -> list[Record]:
         """Return the messages from elsewhere of a session, oldest first; with `limit` the newest of them, with

@@ -152,7 +152,7 @@ class ListsTable:
         return {row["name"]: row["count"] for row in self._db.rows(sql, {"at": at})}
 
     def facts(
-        self, kind: str, text: str, source: str, prefix: str, offset: int, limit: int, before: int | None = None
+        self, kind: str, text: str, source: str, offset: int, limit: int, before: int | None = None, *, prefix: str = ""
     ) -> Rows[FactUse]:
         """Return facts of a kind (`FACTS`), newest first; of a source; with `text` only those that hold it; with
         `prefix` those whose key begins with it; with `before` those stored before a step, as they were then. Uses are
