@@ -16,6 +16,7 @@ UV_VERSION := 0.13.8
 
 VENV := .venv
 BIN := $(VENV)/bin
+DOCS := $(VENV)-docs
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 BROWSER := $(BIN)/python -m tests.browser.programs
@@ -25,7 +26,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-story bench-tasks bench-view screenshot lock clean
+.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,7 +52,7 @@ $(VENV)/installed: $(VENV)/locked pyproject.toml memory/pyproject.toml
 
 install: $(VENV)/installed  ## make .venv from the locks (the other targets do it when needed)
 
-demo: install  ## run the whole story in half a minute, without a key or a network
+demo: install  ## run the whole story in fifteen seconds, without a key or a network
 	$(BIN)/selfpager demo
 
 # Two markers sort the tests. `slow` tests need more than a moment, a process, a server or Chroma. `long` tests repeat
@@ -83,7 +84,7 @@ wheel: install  ## build both distributions into dist/: selfpager-memory (pager)
 judges: wheel  ## run other projects' own tests against our adapters, and the MCP conformance suite; needs a network
 	$(BIN)/python -m tests.judges
 
-lint: ruff pyright layers  ## run ruff, pyright and import-linter (with -k: all three, even if one fails)
+lint: ruff pyright layers docs  ## run ruff, pyright, import-linter and build the docs (with -k: all, even if one fails)
 
 ruff: install
 	$(BIN)/ruff check .
@@ -95,6 +96,18 @@ pyright: install  # without the setting it asks the network for a newer version
 layers: install
 	$(BIN)/lint-imports
 
+# The tools that build the docs have an environment of their own, so that no pin of theirs moves one of ours.
+$(DOCS)/locked: requirements-docs.lock | $(VENV)/locked
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps -r requirements-docs.lock
+	@touch $@
+
+# A warning is an error: a link or an anchor that leads nowhere, a page that no page leads to.
+docs: $(DOCS)/locked  ## build the docs into build/docs and check their links (with its tools: ten seconds)
+	@rm -rf build/docs
+	$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --fresh-env docs build/docs
+	@echo "build/docs/index.html"
+
 format: install  ## format the code and apply the fixes that ruff can make
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -102,9 +115,10 @@ format: install  ## format the code and apply the fixes that ruff can make
 bench: install  ## compare with other systems in twenty minutes: cost, overhead, scale, survival, injected (BENCH=...)
 	$(BIN)/python -m tests.bench.bench_proof $(BENCH) $(DATA:%=--data %)
 
-bench-quick: install  ## run the same benches, and bench-tasks, on small data in three minutes, to show that they work
+bench-quick: install  ## run the same benches, bench-tasks and bench-start, on small data in four minutes: do they work?
 	$(BIN)/python -m tests.bench.bench_proof --quick $(BENCH) $(DATA:%=--data %)
 	$(BIN)/python -m tests.bench.bench_tasks --quick
+	$(BIN)/python -m tests.bench.bench_start --quick
 
 bench-reading: install  ## count the files, calls and SQL statements of one turn
 	$(BIN)/python -m tests.bench.reading_cost
@@ -127,11 +141,14 @@ bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view
 
-screenshot: install  ## make the pictures of README from the agent of the demo; needs a browser
+screenshot: install  ## make the pictures of README and docs/ from the agent of the demo; needs a browser
 	$(BIN)/python -m tests.browser.screenshot
 
 bench-agent: install  ## measure what the agent adds to a call, a prompt and a start
 	$(BIN)/python -m tests.bench.bench_agent
+
+bench-start: install  ## measure what a newcomer waits for: installing, the prompt, the first word of an answer
+	$(BIN)/python -m tests.bench.bench_start
 
 # The locks have the hashes of the files of every platform and no index address. A pin only moves when pyproject.toml
 # requires it; `make lock LOCK_FLAGS=--upgrade` moves all. The second lock has only what the first has not.
@@ -142,8 +159,9 @@ lock:  ## renew the locks from pyproject.toml; needs a network
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_FLAGS) "$$@"; }; \
 	compile memory/pyproject.toml pyproject.toml --no-emit-package selfpager-memory -o requirements.lock; \
 	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
-	compile pyproject.toml --group dev --all-extras --no-emit-package selfpager-memory -c requirements.lock $$runtime -o requirements-dev.lock
+	compile pyproject.toml --group dev --all-extras --no-emit-package selfpager-memory -c requirements.lock $$runtime -o requirements-dev.lock; \
+	compile --group docs -o requirements-docs.lock
 
 clean:  ## remove everything that these targets made
-	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS) dist build .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

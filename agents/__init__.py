@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         ToolFinished,
         ToolStarted,
     )
-    from agents.loop import Approve, Loop, Patience
+    from agents.loop import Approve, Loop
     from agents.meter import Meter, Prices, RunLimits
     from agents.models.anthropic import AnthropicModel
     from agents.models.model import (
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         UnreadableReplyError,
     )
     from agents.models.openai import OpenAIModel
+    from agents.models.patience import Patience
     from agents.tasks import Task, TaskRunner, TaskTools
     from agents.tools.functions import Output, Sourced, Tool, ToolCallError, ToolConfigError
     from agents.tools.results import ResultSchema
@@ -63,6 +64,6 @@ __all__ = [
 ]  # fmt: skip
 __getattr__ = lazy_names(
     __name__, __all__,
-    ("config.errors", "events", "meter", "models.model", "models.anthropic", "models.openai", "tools.functions",
-     "tools.results", "config.agent_config", "loop", "tasks", "agent"),
+    ("config.errors", "events", "meter", "models.model", "models.anthropic", "models.openai", "models.patience",
+     "tools.functions", "tools.results", "config.agent_config", "loop", "tasks", "agent"),
 )  # fmt: skip

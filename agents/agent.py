@@ -10,6 +10,7 @@ A failed model call leaves the turn open: `resume` tries again, and the text nee
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -25,13 +26,14 @@ from agents.config.agent_config import load as load_config
 from agents.config.arguments import from_arguments
 from agents.events import Event, Paged, Replied, Stopped, StreamLost, Text
 from agents.logs import log
-from agents.loop import Approve, Loop, Patience
+from agents.loop import Approve, Loop
 from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import Model
-from agents.tasks import TaskRunner
+from agents.models.patience import Patience
+from agents.tasks import TaskRunner, drop_withdrawn
 from agents.tools.functions import Tool
 from agents.tools.results import ResultSchema
-from pager import BlockSpec, EmbedderChoice, Limits, Prefetch
+from pager import BlockSpec, EmbedderChoice, Limits, Prefetch, Withdrawn
 from pager.clock import Clock, SystemClock
 from pager.errors import PagerError, RejectedError
 from pager.home import Home
@@ -98,6 +100,8 @@ class Agent:
         clock: Clock | None, **given: Any,
     ) -> None:  # fmt: skip
         self.config = config
+        self._name = directory.name
+        self._is_helper = False
         self.clock = clock or SystemClock()
         open_helper = partial(self._open_helper, patience=patience, clock=clock)
         self._parts = assemble(config, directory, self.clock, open_helper=open_helper, **given)
@@ -144,6 +148,7 @@ class Agent:
         """Return an agent that works on a task for another one."""
         agent = cls.__new__(cls)
         agent._open(config, directory, approve, task=True, **given)
+        agent._is_helper = True
         return agent
 
     def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
@@ -151,6 +156,19 @@ class Agent:
         return self._stream(text, name, Flag())
 
     def _stream(self, text: str, name: str | None, cancelled: Flag) -> Generator[Event]:
+        return self._observed(self._answer(text, name, cancelled), text)
+
+    def _observed(self, events: Generator[Event], said: str = "") -> Generator[Event]:
+        """Return the events; with spans and metrics if the program has set up OpenTelemetry. A helper's are made of the
+        events of whom it works for."""
+        if self._is_helper or not _is_watched():
+            return events
+        from agents.telemetry import Observed, observe
+
+        model = self.config.model
+        return observe(events, Observed(self._name, model.id, model.provider, self.memory), said)
+
+    def _answer(self, text: str, name: str | None, cancelled: Flag) -> Generator[Event]:
         with self._hold(cancelled):
             if cancelled.is_set():
                 yield Stopped("cancelled", "it was cancelled before it began; nothing was said.")
@@ -179,6 +197,9 @@ class Agent:
 
     def resume_stream(self) -> Generator[Event]:
         """Go on with an open turn and yield what happens."""
+        return self._observed(self._go_on())
+
+    def _go_on(self) -> Generator[Event]:
         with self._hold():
             self.meter.start()
             yield from self._loop.run()
@@ -202,8 +223,18 @@ class Agent:
                     }
                 )
                 return True
-            self.memory.leave_turn("A person stopped the turn before this call was run.")
+            self.memory.leave_turn("A person stopped the turn before this call was answered. It may have been begun.")
             return False
+
+    def undo(self) -> Withdrawn:
+        """Withdraw the last turn: for the prompt, the current facts and core it was never said, and a task that was
+        asked for in it is dropped. The result names what its tools did elsewhere, which stays done."""
+        with self._hold():
+            with self.memory.transaction():
+                withdrawn = self.memory.undo()
+                drop_withdrawn(self.memory, withdrawn.steps)
+            self._loop.skip_movements()
+            return withdrawn
 
     @contextmanager
     def _hold(self, cancelled: Flag | None = None) -> Generator[None]:
@@ -224,7 +255,9 @@ class Agent:
         tools = self._parts.task_tools
         if tools is None:
             raise RejectedError("this agent has no tools for a long task; make it, or load it, with task=True.")
-        return TaskRunner(self.memory, self._loop, self.meter, self._hold, tools, self._parts.output)
+        return TaskRunner(
+            self.memory, self._loop, self.meter, self._hold, tools, self._parts.output, observed=self._observed
+        )
 
     def run(self, text: str, *, output: Any = None) -> TaskResult:
         """Work on a task until it is done or a limit is reached, and return what came of it; `resume_run` goes on.
@@ -310,6 +343,15 @@ class BackgroundWork:
         """Stop after the batch at hand, which is a few texts."""
         self._closing.set()
         self.finish()
+
+
+def _is_watched() -> bool:
+    """Return True if the program has set up OpenTelemetry: it alone says where spans go. Loads nothing."""
+    loaded = sys.modules
+    tracing, measuring = loaded.get("opentelemetry.trace"), loaded.get("opentelemetry.metrics")
+    if tracing is not None and not isinstance(tracing.get_tracer_provider(), tracing.ProxyTracerProvider):
+        return True
+    return measuring is not None and type(measuring.get_meter_provider()).__module__.startswith("opentelemetry.sdk")
 
 
 def _collect(events: Generator[Event]) -> Turn:

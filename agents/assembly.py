@@ -66,7 +66,15 @@ MEMORY_TOOLS: dict[str, tuple[Callable[[], list[Json]], Callable[[Memory, Clock]
     "anthropic": (lambda: [DEFINITION], lambda memory, _: [memory_file_tool(memory)]),
     "none": (list, lambda _, __: []),
 }
-ANOTHER_NAME = {"use": "give your function another name.", "mcp": "name those that the agent is to get with 'only'."}
+ANOTHER_NAME = {
+    "use": "give your function another name.",
+    "mcp": "name those that the agent is to get with 'only'.",
+    "files": "an agent has one 'builtin: files'. Name as its root the directory above both, or give the other one to a"
+    " helper ('agent: other.yaml').",
+    "shell": "an agent has one 'builtin: shell'. Name as its directory the one above both; commands may cd from it.",
+    "web": "an agent has one 'builtin: web'; leave the other out.",
+    "agent": "give the other agent another name.",
+}
 
 
 @dataclass(slots=True)
@@ -128,7 +136,7 @@ def assemble(
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS[kind]}" if task else ""),
                 model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
                 count_tokens=model.count_tokens, prefetch=prefetch_of(config),
-                memory_tools=kind, skills=own_skills,
+                memory_tools=kind, skills=own_skills, retention=config.archival.retention,
                 **found_by,
             )  # fmt: skip
         except WindowTooSmallError as error:
@@ -212,12 +220,11 @@ def own_tools(
         except ConfigError as error:
             problems += error.problems
             continue
-        for tool in tools:
-            if tool.name in found or tool.name in taken:
-                advice = ANOTHER_NAME.get(getattr(item, "kind", "use"), "leave one of the two out.")
-                mistake = f"there is a tool {tool.name!r} already; {advice}"
-                problems.append(ConfigProblem(place, mistake))
-            found[tool.name] = tool
+        if twice := [repr(tool.name) for tool in tools if tool.name in found or tool.name in taken]:
+            kind = getattr(item, "builtin", getattr(item, "kind", "use"))
+            advice = ANOTHER_NAME.get(kind, "leave one of the two out.")
+            problems.append(ConfigProblem(place, f"there is a tool {' and '.join(twice)} already; {advice}"))
+        found |= {tool.name: tool for tool in tools}
     if problems:
         raise ConfigError(problems)
     return list(found.values())
@@ -285,6 +292,4 @@ def window_limits(config: AgentConfig, model: Model, remarks: list[str]) -> Limi
         if not known:
             used = f"{limit:,} tokens are used. Set window.limit_tokens to change it"
             remarks.append(f"the window of {config.model.id} is not known; {used}.")
-    given: dict[str, Any] = {**config.window.model_dump(), "limit_tokens": limit}
-    core, reply = config.core.limit_tokens, config.model.max_output_tokens
-    return Limits.for_window(**given, core_tokens=core, max_output_tokens=reply)
+    return config.limits_of(limit)

@@ -82,4 +82,4 @@ def _state(home: Home, name: str, reader: MemoryReader, task: tasks.Task | None)
     if task and task.state == "open":
         return "open task"
     newest = reader.inspect.steps(0, 1).rows
-    return "open turn" if reader.open_calls or (newest and newest[0].kind == "user") else "idle"
+    return "open turn" if reader.open_calls or (newest and newest[0].kind == "user" and newest[0].resident) else "idle"

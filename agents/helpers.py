@@ -1,8 +1,9 @@
 """Helpers: another agent as a tool. Each call is a whole agent, with a window, a memory and a budget of its own.
 
 Its memory is in `HOME/<name>/helpers/<call>`, and stays there. So a call that was cut off is run again and goes on from
-what is on disk: after a crash, at a limit of the agent that made the call, or when a call of the helper's own waits for
-a person. A helper that is done answers from its summary, without a request.
+what is on disk: after a crash, at a limit of the task for which the call was made, or when a call of the helper's own
+waits for a person. At a limit of a turn it answers with what it has. A helper that is done answers from its summary,
+without a request.
 """
 
 import json
@@ -169,7 +170,7 @@ class Run:
         except Exception as error:
             log.exception("the helper %s failed", self._call.name)
             stopped = Stopped("answered", describe_error(error))
-        if stopped.reason == "cancelled":
+        if stopped.reason == "cancelled" and not self._helped.meter.ends_a_turn:
             return Outcome(is_open=True)
         if stopped.reason == "approval":
             return Outcome(waits=waits)

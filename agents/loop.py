@@ -11,7 +11,7 @@ tools, so that a person gets an answer.
 import json
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
 
@@ -38,6 +38,7 @@ from agents.models.model import (
     PromptTooLongError,
     UnreadableReplyError,
 )
+from agents.models.patience import Patience
 from agents.tools.functions import ErrorText, Output, Tool, ToolCallError, describe_error
 from agents.tools.helper_calls import DENIED, AgentTool, Approve, HelperCalls
 from pager.errors import NeedsApprovalError, RejectedError, StorageError
@@ -47,6 +48,10 @@ from pager.types import Call, Usage
 # Results of calls that were not run.
 MALFORMED = "The input of this call was not valid JSON, so it was not run. Make the call again."
 UNAPPROVED = "Nobody approved this call; it was not run."
+DROPPED = (
+    "{} was stopped before it had answered, and then something else was said. If its work is still wanted, call it"
+    " again: it begins anew."
+)
 PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
 
 LIMIT_REACHED = "This call was not run: a limit of this turn is reached."
@@ -72,24 +77,6 @@ _PAGES = {"archive", "supersede", "forget", "evict", "page_in", "page_out", "pin
 PAGED_EVENTS = frozenset({*_PAGES, "restore", "core", "notice", "epoch", "index", "embedder"})
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """The backoff for outages: growing pauses, until `total_seconds` are used up."""
-
-    total_seconds: float = 30.0
-    first_pause_seconds: float = 1.0
-    longest_pause_seconds: float = 300.0
-    wait: Callable[[float], object] | None = None  # None: sleep, until `stop`
-
-    def pause(self, attempt: int, waited_seconds: float, requested_seconds: float) -> float | None:
-        """Return the next pause in seconds, at least what the provider requested; None if it would be too long."""
-        left = self.total_seconds - waited_seconds
-        if left <= 0 or requested_seconds > left:
-            return None
-        backoff = min(self.first_pause_seconds * 2.0 ** min(attempt, 60), self.longest_pause_seconds)
-        return min(max(backoff, requested_seconds), left)
-
-
 class Loop:
     """The turns of one agent, over its memory, its model and its tools."""
 
@@ -106,8 +93,7 @@ class Loop:
         self._patience = patience
         self._stopping = False  # set in signal handlers, where a lock could wait for itself
         self._failures: dict[str, int] = {}  # how often each call has failed since the last one that did not
-        self._seen_number = max((movement.number for movement in memory.ledger(limit=1)), default=0)
-        self._seen_version = memory.ledger_version
+        self.skip_movements()
 
     def stop(self) -> None:
         """Return at the next step, call or pause. `run` goes on from there."""
@@ -156,7 +142,8 @@ class Loop:
         it should not be. Return False if it was stopped."""
         while not self._memory.accepts_message:
             for call in self._memory.open_calls:
-                why = INTERRUPTED if call.begun else UNAPPROVED if call.awaits_approval else PASSED_OVER
+                left = DROPPED.format(call.name) if call.name in self._helpers.tools else INTERRUPTED
+                why = left if call.begun else UNAPPROVED if call.awaits_approval else PASSED_OVER
                 self._memory.append_result(call.id, why, is_error=True)
                 yield ToolFinished(call.id, call.name, why, True)
             if self._memory.accepts_message:
@@ -365,6 +352,11 @@ class Loop:
         return step, usage, usd
 
     # movements
+
+    def skip_movements(self) -> None:
+        """Yield no movement up to now: they were of no turn, or their caller tells of them."""
+        self._seen_number = max((movement.number for movement in self._memory.ledger(limit=1)), default=0)
+        self._seen_version = self._memory.ledger_version
 
     def _paging(self) -> Generator[Paged]:
         if (version := self._memory.ledger_version) == self._seen_version:

@@ -9,23 +9,25 @@ from pager.clock import Clock
 from pager.types import Usage
 
 TOKENS_PER_PRICE = 1_000_000
+SEARCHES_PER_PRICE = 1000
 TURN_STEPS = 200  # after which a turn stops if nothing else is configured
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars per million tokens."""
+    """Dollars per million tokens, and per thousand searches of the provider's own tool."""
 
     input: float
     output: float
     cache_read: float
     cache_write: float
+    web_search: float = 10.0
 
     def usd(self, usage: Usage) -> float:
         """Return what a request cost."""
         fresh = usage.input_tokens * self.input + usage.output_tokens * self.output
         cached = usage.cache_read_input_tokens * self.cache_read + usage.cache_creation_input_tokens * self.cache_write
-        return (fresh + cached) / TOKENS_PER_PRICE
+        return (fresh + cached) / TOKENS_PER_PRICE + usage.web_search_requests * self.web_search / SEARCHES_PER_PRICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +56,35 @@ class Meter:
         self._clock = clock
         self.limits = limits
         self._max_steps: int | None = limits.max_steps
+        self._is_task = False
         self._prices = prices
         self._within = within
         self.running: dict[str, Meter] = {}  # the meters of helpers by the calls that they answer
         self.steps = 0
         self.usd = 0.0
         self.tokens = 0
+        self.session_tokens, self.session_usd = 0, 0.0  # of all runs since the agent was opened
         self._spent_seconds = 0.0
         self._since = clock.now()
 
-    def start(self, *, steps: int = 0, usd: float = 0.0, seconds: float = 0.0, is_task: bool = False) -> None:
+    def start(
+        self, *, steps: int = 0, usd: float = 0.0, tokens: int = 0, seconds: float = 0.0, is_task: bool = False
+    ) -> None:
         """Begin a turn or a task that has spent this much before. No default stops a task of days."""
-        self._max_steps = self.limits.max_steps or (None if is_task else TURN_STEPS)
-        self.steps, self.usd, self._spent_seconds = steps, usd, seconds
+        self._max_steps, self._is_task = self.limits.max_steps or (None if is_task else TURN_STEPS), is_task
+        self.steps, self.usd, self.tokens, self._spent_seconds = steps, usd, tokens, seconds
         self._since = self._clock.now()
         self.running.clear()
 
     def add_up(self, call_id: str) -> None:
         """Count what a helper has spent, whose result is committed."""
         if meter := self.running.pop(call_id, None):
-            self.steps, self.usd, self.tokens = (
-                self.steps + meter.steps, self.usd + meter.usd, self.tokens + meter.tokens
-            )  # fmt: skip
+            self.steps += meter.steps
+            self._add(meter.tokens, meter.usd)
+
+    def _add(self, tokens: int, usd: float) -> None:
+        self.tokens, self.session_tokens = self.tokens + tokens, self.session_tokens + tokens
+        self.usd, self.session_usd = self.usd + usd, self.session_usd + usd
 
     @property
     def _spent(self) -> tuple[int, float]:
@@ -103,12 +112,16 @@ class Meter:
         usage = Usage.read(message.get("usage"))
         if usage is None:
             return None, None
-        self.tokens += usage.whole_input + usage.output_tokens
-        if self._prices is None:
-            return usage, None
-        usd = self._prices.usd(usage)
-        self.usd += usd
+        usd = self._prices.usd(usage) if self._prices else None
+        self._add(usage.whole_input + usage.output_tokens, usd or 0.0)
         return usage, usd
+
+    @property
+    def ends_a_turn(self) -> bool:
+        """Return True if a limit of a turn is reached, or of the one that this helps. A task is resumed instead."""
+        if self._within:
+            return self._within.ends_a_turn
+        return not self._is_task and self.over() is not None
 
     def over(self) -> Stopped | None:
         """Return why the run has to stop before its next request, or None if no limit is reached."""

@@ -16,7 +16,7 @@ from agents.loop import Loop
 from agents.meter import Meter
 from agents.tools.functions import ErrorText, Json, Tool, definitions_of
 from agents.tools.results import ResultSchema
-from pager import Checklist
+from pager import Checklist, shortened
 from pager.errors import RejectedError
 from pager.memory import Memory
 from pager.reader import MemoryReader
@@ -68,6 +68,7 @@ class Task:
     item: str = ""  # of the plan: that for which memory was looked through last
     steps: int = 0
     usd: float = 0.0
+    tokens: int = 0
     seconds: float = 0.0
     stopped: str = ""
 
@@ -91,6 +92,13 @@ def current(memory: Memory | MemoryReader) -> Task | None:
 def store(memory: Memory, task: Task) -> None:
     """Store a task as the newest one."""
     memory.save_value(STORED_AS, json.dumps(asdict(task), ensure_ascii=False))
+
+
+def drop_withdrawn(memory: Memory, steps: Collection[str]) -> None:
+    """Drop the present task if it was asked for in one of these steps, which were withdrawn."""
+    task = current(memory)
+    if task and task.state == "open" and task.step in steps:
+        store(memory, replace(task, state="dropped", stopped="dropped"))
 
 
 def plan_of(memory: Memory) -> Checklist | None:
@@ -150,9 +158,10 @@ class TaskRunner:
 
     def __init__(
         self, memory: Memory, loop: Loop, meter: Meter, hold: Callable[[], AbstractContextManager[None]],
-        tools: TaskTools, output: ResultSchema | None,
+        tools: TaskTools, output: ResultSchema | None, *, observed: Callable[[Generator[Event], str], Generator[Event]],
     ) -> None:  # fmt: skip
         self._memory = memory
+        self._observed = observed
         self._tools = tools
         self._output = output  # what the result of every task of this agent has to fit
         self._loop = loop
@@ -167,10 +176,15 @@ class TaskRunner:
         Untrusted `sources` of the text label what the agent writes. Its result has to fit `output`, of which the agent
         reads behind the text, or else what is configured.
         """
+        return self._observed(self._start(text, sources, output), text)
+
+    def _start(self, text: str, sources: Collection[str], output: ResultSchema | None) -> Generator[Event]:
         with self._hold():
             task = current(self._memory)
             if task and task.state == "open":
-                raise RejectedError(f"a task is open: {task.text[:80]!r}. Resume it, or drop it and start anew.")
+                raise RejectedError(
+                    f"a task is open: {shortened(task.text, 80)!r}. Resume it, or drop it and start anew."
+                )
             self._meter.start(is_task=True)
             schema = output.schema if output and output != self._output else None
             self._tools.output = output or self._output
@@ -187,13 +201,18 @@ class TaskRunner:
 
         `output` is what it was started with: a class may check more than the schema that was stored.
         """
+        return self._observed(self._resume(output), "")
+
+    def _resume(self, output: ResultSchema | None) -> Generator[Event]:
         with self._hold():
             task = current(self._memory)
             if task is None:
                 raise RejectedError("there is no task to resume; start one with its text.")
             if task.state == "dropped":
-                raise RejectedError(f"the task was dropped: {task.text[:80]!r}. Start one with its text.")
-            self._meter.start(steps=task.steps, usd=task.usd, seconds=task.seconds, is_task=True)
+                raise RejectedError(f"the task was dropped: {shortened(task.text, 80)!r}. Start one with its text.")
+            self._meter.start(
+                steps=task.steps, usd=task.usd, tokens=task.tokens, seconds=task.seconds, is_task=True
+            )  # fmt: skip
             self._tools.output = output or (ResultSchema(task.schema) if task.schema else self._output)
             if task.is_over and not self._memory.turn_is_open:
                 yield _ended(task)
@@ -262,7 +281,10 @@ class TaskRunner:
     def _store(self, stopped: str = "") -> Task:
         task = current(self._memory)
         assert task is not None
-        task = replace(task, steps=self._meter.steps, usd=self._meter.usd, seconds=self._meter.seconds, stopped=stopped)
+        spent = self._meter
+        task = replace(
+            task, steps=spent.steps, usd=spent.usd, tokens=spent.tokens, seconds=spent.seconds, stopped=stopped
+        )
         store(self._memory, task)
         return task
 

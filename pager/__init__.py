@@ -29,7 +29,7 @@ from pager.errors import (
 from pager.home import CommandOutcome, CommandState, Home
 from pager.inspect import History, Inspection
 from pager.limits import Limits
-from pager.markup import one_line
+from pager.markup import one_line, shortened
 from pager.memory import INTERRUPTED, Memory
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize, SummaryRequest
@@ -63,6 +63,7 @@ from pager.types import (
     SourceForgotten,
     UntrustedWrites,
     Usage,
+    Withdrawn,
 )
 from pager.upkeep.inbox import pending_commands, send_command
 from pager.vectors.chroma_embedder import ChromaEmbedder, EmbedderConfigError
@@ -77,6 +78,6 @@ __all__ = [
     "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
     "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "Record", "RejectedError", "Request",
     "Residency", "SessionUse", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
-    "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "count_tokens", "one_line",
-    "pending_commands", "send_command",
+    "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn", "count_tokens",
+    "one_line", "pending_commands", "send_command", "shortened",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ A moment without a time zone is read in the clock's zone. A date alone means tha
     '2026-05-04T00:00:00+00:00'
 """
 
+import re
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Protocol, runtime_checkable
 
@@ -19,6 +20,9 @@ FIRST, LAST = date(1, 1, 2), date(9999, 12, 30)  # a moment between them exists 
 _MOMENT_FORMS = (
     f"a datetime, a date, or text such as 2026-05-03 or 2026-05-03T14:30+02:00, from {FIRST} to {LAST} in UTC"
 )
+_DURATION = re.compile(r"([0-9]{1,6})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+LONGEST = timedelta(days=36_500)  # of a span of time that is read
 EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 Moment = datetime | date | str
 
@@ -131,6 +135,16 @@ def span_micros(after: Moment | None, before: Moment | None, zone: tzinfo) -> tu
     """Return the half-open span from `after` to `before`, for the store; None where it has no limit."""
     start = None if after is None else to_micros(span_start(after, zone))
     return start, None if before is None else to_micros(span_end(before, zone))
+
+
+def read_duration(value: str) -> timedelta:
+    """Return a span of time, such as 90d. Raises RejectedError for none, and for what is longer than a century."""
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
+    span = int(found[1]) * _UNITS[found[2]] if found else timedelta()
+    if not timedelta() < span <= LONGEST:
+        way = f"give a whole number of hours, days or weeks, such as 12h, 90d or 8w, at most {LONGEST.days}d"
+        raise RejectedError(f"{value!r:.100} is not a span of time; {way}.")
+    return span
 
 
 def moment_of(at: Moment | None, clock: Clock) -> int:

@@ -113,6 +113,16 @@ def one_line(text: str) -> str:
     return _BREAK.sub(lambda found: {"\n": "\\n", "\r": "\\r"}.get(found[0], f"\\u{ord(found[0]):04x}"), text)
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return a text on one line, with "…" at its end if it was cut.
+
+    >>> shortened("too long a\\nline", 10), shortened("short", 10)
+    ('too long…', 'short')
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
 def disarm(text: str) -> str:
     """Return `text` with our own element names, and what reads like them, made harmless."""
     return _joined(text, [-1, *_openings(text), len(text)])

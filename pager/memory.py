@@ -22,7 +22,7 @@ from typing import Any, Literal, Self, TypeVar, cast
 from pager import blocks, markup
 from pager.arguments import optional_text, require_path, require_text
 from pager.call_lock import CallLock, explain, locked
-from pager.clock import Clock, Moment, SystemClock, moment_of
+from pager.clock import Clock, Moment, SystemClock, moment_of, read_duration, to_micros
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
@@ -41,6 +41,7 @@ from pager.store.files import AgentFiles
 from pager.store.rows import Step
 from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, is_embedder, joint
+from pager.tiers import retention as retention_of_tags
 from pager.tiers.prefetch import PageChooser, Prefetch, Recalled, sources_of, texts_of
 from pager.tiers.skills import store_skills
 from pager.tokens.counter import Counter, Window
@@ -59,10 +60,11 @@ from pager.types import (
     SkillSpec,
     SourceForgotten,
     Usage,
+    Withdrawn,
     read_page_id,
     read_step_id,
 )
-from pager.upkeep import check, inbox, purge
+from pager.upkeep import check, inbox, purge, withdrawal
 from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
 from pager.upkeep.lock import AgentLock
@@ -75,6 +77,7 @@ __all__ = ["INTERRUPTED", "Memory"]
 PREFETCHED = 6  # pages for a program that asks, where the memory was opened without a Prefetch
 PREFETCH_PART = 4  # of the window: what is put in front of a message is at most a quarter of it
 AGENT, PERSON = "agent", "person"
+WITHDRAWN_CALL = "The turn was withdrawn before this call was run."
 Shown = TypeVar("Shown", Fact, Hit, PageText)
 _PLACE_IN_ERROR = re.compile(r"messages\.(\d{1,9})\.content\.(\d{1,9})")
 _TOKENS_IN_ERROR = re.compile(r"(?<!\d)(\d{1,15})\s++tokens")  # linear, whatever a server sends
@@ -92,7 +95,7 @@ class Memory:
         self._store = store
         self._clock = clock
         self._tiers = tiers
-        self._call_lock = CallLock(self._undo)
+        self._call_lock = CallLock(self._roll_back)
         self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
         self._window = window
@@ -121,6 +124,7 @@ class Memory:
         index: ChromaServer | None = None,
         count_tokens: CountTokens | None = None,
         prefetch: Prefetch | None = None,
+        retention: Mapping[str, str] | None = None,
         summarize: Summarize | None = None,
         clock: Clock | None = None,
     ) -> Self:
@@ -129,8 +133,9 @@ class Memory:
         Without `core` its blocks stay, and without `skills` those of the last time: the prompt names them, and the text
         of each is a page. The vector index is in the directory, or with `index` on a Chroma server. `memory_tools` says
         which tools for this memory are among `tools`: the prompt speaks of no other, and with "none" it asks for
-        nothing to be saved. `count_tokens` is the provider's count of a request, `summarize` may write the digest at an
-        eviction. Raises InUseError if another process has it open.
+        nothing to be saved. `retention` says how long facts of a tag are true that are stored without an end
+        (`{"note": "90d"}`); without it that of the last time holds. `count_tokens` is the provider's count of a
+        request, `summarize` may write the digest at an eviction. Raises InUseError if another process has it open.
         """
         _check_options(
             texts={"instructions": instructions, "model": model, "thinking": thinking}, tools=tools, core=core,
@@ -148,6 +153,8 @@ class Memory:
         try:
             with store.transaction():
                 changed = store_skills(store, skills) if skills is not None else []
+                if retention is not None:
+                    retention_of_tags.save(store, retention)
                 about = (model, thinking, cache_ttl, memory_tools)
                 setup = Setup(instructions, blocks.clean(list(tools)), *about, store.skills.active())
                 counter = Counter(store.prompt.tokenizer(model))
@@ -285,6 +292,25 @@ class Memory:
         self._prompt.leave_turn(require_text(why, "why"))
 
     @locked
+    def undo(self, *, actor: str = PERSON) -> Withdrawn:
+        """Withdraw the last turn, answered or not: for the prompt, the current facts and core it was never said.
+
+        Facts that the agent stored in it end, what they superseded is true again, and core blocks have their texts
+        from before. Nothing is deleted, but no search finds its steps. What its tools did elsewhere stays done.
+        Raises RejectedError if there is no turn.
+        """
+        turn = withdrawal.newest_turn(self._store)
+        with self._prompt.transaction():
+            last = self._prompt.last_step()
+            if last and last.turn == turn and (last.open_calls or not last.ends_turn):
+                self._prompt.answer_interrupted(self._store.conversation.open_calls(), set())
+                self._prompt.leave_turn(WITHDRAWN_CALL)
+            made = withdrawal.plan(self._store, self._tiers, turn)
+            outcome = withdrawal.withdraw(self._store, self._tiers, made, actor)
+            self._prompt.start_anew()
+        return outcome
+
+    @locked
     def append_assistant(self, reply: Any, usage: Mapping[str, Any] | Usage | None = None) -> str:
         """Append a finished reply (a text, a response as a dict, or the SDK's message object). Return its id."""
         return f"s{self._prompt.append_reply(replies.read(reply, usage)).id}"
@@ -414,15 +440,21 @@ class Memory:
     @locked
     def archive(
         self, text: str, *, key: str | None = None, tags: Sequence[str] = (), valid_from: Moment | None = None,
-        actor: str = "person", source: str | None = None, via: Collection[str] = (),
+        valid_until: Moment | None = None, actor: str = "person", source: str | None = None,
+        via: Collection[str] = (),
     ) -> Fact:  # fmt: skip
         """Store a fact; one with the same key supersedes the current one.
+
+        It is true until `valid_until`, a day until its end; without it until the retention of its tags ends it, or for
+        good. What has expired is found with `as_of` alone.
 
         `source` is where it comes from, such as `web:example.org`. Without it that is this program, or the agent.
         `via` names the untrusted sources of a text that it was made from.
         """
         origin = self._source(actor, source, via)
-        fact = self._tiers.archive.archive(text, key=key, tags=tags, valid_from=valid_from, actor=actor, source=origin)
+        fact = self._tiers.archive.archive(
+            text, key=key, tags=tags, valid_from=valid_from, valid_until=valid_until, actor=actor, source=origin
+        )
         if actor == AGENT and fact.supersedes:
             self._show(actor, self._tiers.archive.fact(fact.supersedes))
         return fact
@@ -435,9 +467,9 @@ class Memory:
             return [
                 self._tiers.archive.archive(
                     fact.text, key=fact.key, tags=fact.tags, actor=actor, source=replace(origin, via=fact.via),
-                    valid_from=None if fact.valid_from == fact.at else fact.valid_from,
+                    valid_from=None if fact.valid_from == fact.at else fact.valid_from, valid_until=fact.expires,
                 )
-                for fact in facts
+                for fact in facts if fact.expires is None or fact.expires > max(fact.valid_from, self._clock.now())
             ]  # fmt: skip
 
     @locked
@@ -616,15 +648,32 @@ class Memory:
         if self._finish_purge() == require_text(page_id, "page_id").strip():
             return 0
         eraser = purge.eraser_of(self._store, self._tiers.pages, page_id)
-        return self._purge(eraser, read_page_id(page_id), actor)
+        return self._purge(eraser, [read_page_id(page_id)], actor, "asked for")
 
-    def _purge(self, eraser: Eraser, page: PageId | None, actor: str) -> int:
+    @locked
+    def purge_expired(
+        self, older_than: str, *, dry_run: bool = False, actor: str = "person"
+    ) -> tuple[list[Fact], list[Fact]]:
+        """Destroy the facts whose given end passed longer ago than `older_than`, such as 400d. Return them, and those
+        that stay because another fact, which is kept, has their words. With `dry_run` nothing changes."""
+        now = self._clock.now()
+        span = read_duration(older_than)
+        gone, held = purge.due(self._store, to_micros(now - span))
+        if gone and not dry_run:
+            if self._store.in_transaction:
+                raise RejectedError("expired facts cannot be purged within a transaction. Purge after it.")
+            self._finish_purge()
+            why = f"it expired more than {older_than.strip()} ago"
+            self._purge(Eraser([fact.text for fact in gone]), [read_page_id(fact.id) for fact in gone], actor, why)
+        return gone, held
+
+    def _purge(self, eraser: Eraser, pages: Sequence[PageId], actor: str, reason: str) -> int:
         in_helpers = 0
         for files in self._files.of_helpers():  # first: as long as the page is here, its purge can be asked for again
             with Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
-                in_helpers += memory._purge(eraser, None, actor)
+                in_helpers += memory._purge(eraser, (), actor, f"it is a text of {purge.OF_ANOTHER}")
         started, zone, inbox_files = self._files.lock.stat().st_mtime, self._clock.zone, self._files.inbox
-        places = purge.purge(self._store, eraser, page, actor, zone, inbox=inbox_files, since=started)
+        places = purge.purge(self._store, eraser, pages, actor, zone, inbox=inbox_files, since=started, reason=reason)
         if places:
             self._prompt.invalidate()
             self._finish_purge()
@@ -787,7 +836,7 @@ class Memory:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
         export(self._store, self._files, require_path(file, "the file to export to"))
 
-    def _undo(self) -> None:
+    def _roll_back(self) -> None:
         self._store.undo()
         self._tiers.invalidate()
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from operator import add
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pager.errors import NotFoundError, RejectedError
 from pager.safety.sources import Source
@@ -128,6 +128,7 @@ class Fact:
     purged: bool = False
     sources: tuple[Source, ...] = ()
     via: tuple[str, ...] = ()  # the names among them that make it untrusted; none if one source is trusted
+    expires: datetime | None = None  # the end that was given when it was stored; valid_until may be earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,19 @@ class SourceForgotten:
     lines: tuple[str, ...]  # what these blocks lost, each as `block: line`; a person may have added some of them
     pins: tuple[str, ...]  # pinned steps and parts of steps that were unpinned
     steps: tuple[str, ...]  # steps in the prompt that hold something of the source; they leave with the next request
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A turn that was withdrawn, and what that did: ids, but for its text, and the names of blocks and tools."""
+
+    text: str  # what was said
+    steps: tuple[str, ...]
+    facts: tuple[str, ...]  # that the agent stored in it: they have ended
+    restored: tuple[str, ...]  # what these superseded, or the agent forgot, is true again, as new facts
+    blocks: tuple[str, ...]  # core blocks that the agent changed in it: they have their texts from before
+    kept: tuple[str, ...]  # core blocks that somebody else has changed since: they stay as they are
+    tools: tuple[str, ...]  # that ran, or may have: what they did elsewhere stays done
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,12 +336,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The token counts of a response. `input_tokens` is the uncached part, as on the wire."""
+    """The token counts of a response, and the searches of the provider's own tool, which cost extra. `input_tokens` is
+    the uncached part, as on the wire."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    web_search_requests: int = 0
 
     @property
     def whole_input(self) -> int:
@@ -346,8 +362,11 @@ class Usage:
             raise RejectedError(f"usage is {raw!r:.100}; give a dict with numbers of tokens.")
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         numbers = [raw.get(name) or 0 for name in names]
+        at_provider = raw.get("server_tool_use")
+        searches = cast("Json", at_provider).get("web_search_requests") if isinstance(at_provider, Mapping) else 0
+        numbers.append(searches or 0)
         if not all(isinstance(number, int) and 0 <= number < 2**53 for number in numbers):
-            raise RejectedError(f"usage holds numbers of tokens, not {dict(raw)!r}.")
+            raise RejectedError(f"usage holds numbers of tokens and searches, not {dict(raw)!r}.")
         return cls(*numbers)
 
 

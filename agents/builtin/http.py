@@ -20,11 +20,13 @@ from typing import Any
 import httpcore2
 import httpx2
 
+from agents.builtin import documents
 from agents.builtin.addresses import Resolve, checked, resolved
 from agents.builtin.markdown import READABLE
 from agents.tools.functions import ToolCallError
 
 MAX_BODY_BYTES = 5_000_000
+MAX_DOCUMENT_BYTES = 25_000_000  # of a PDF or an Office document: a part of one cannot be read
 MAX_WIRE_BYTES = MAX_BODY_BYTES + 1_000_000  # of a whole fetch: with headers, redirects and framing
 MAX_REDIRECTS = 5
 MAX_URL_CHARS = 2_000
@@ -39,7 +41,8 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server sent: the address it came from at last, its type, and at most `MAX_BODY_BYTES` of it."""
+    """What a server sent: the address it came from at last, its type, and at most `MAX_BODY_BYTES` of it. A document,
+    which has the ending of its kind, is whole."""
 
     url: str
     host: str
@@ -47,6 +50,7 @@ class Answer:
     charset: str
     body: bytes
     is_cut: bool
+    document: str = ""
 
 
 class _TooLargeError(Exception):
@@ -195,22 +199,29 @@ def _read(response: httpx2.Response, url: httpx2.URL, budget: _Budget) -> Answer
     if "," in response.headers.get("content-encoding", ""):  # each may hide a thousand times what the one before does
         raise ToolCallError(f"{_shown(str(url))} is compressed more than once, which is not read.")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not TEXT.fullmatch(kind):
-        size = response.headers.get("content-length", "").strip()
-        size = f" of {int(size):,} bytes" if size.isdecimal() and len(size) < SHOWN_CHARS else ""
-        raise ToolCallError(f"{_shown(str(url))} is a file of the type {_shown(kind)}{size}. {READABLE}")
+    document, most = documents.ending_of(kind, url.path), MAX_BODY_BYTES
+    size = response.headers.get("content-length", "").strip()
+    size = int(size) if size.isdecimal() and len(size) < SHOWN_CHARS else None
+    told = f"{_shown(str(url))} is a file of the type {_shown(kind)}" + (f" of {size:,} bytes" if size else "")
+    if document and documents.can_read():
+        most = MAX_DOCUMENT_BYTES
+        budget.bytes_left += MAX_DOCUMENT_BYTES - MAX_BODY_BYTES
+    elif document or not TEXT.fullmatch(kind):
+        raise ToolCallError(f"{told}. {documents.MISSING if document else READABLE}")
     body, is_cut = bytearray(), False
     try:
         for chunk in response.iter_bytes():
             budget.time_left()
             body += chunk
-            if len(body) > MAX_BODY_BYTES:
+            if len(body) > most:
                 is_cut = True
                 break
     except _TooLargeError:
         is_cut = True
+    if is_cut and document:
+        raise ToolCallError(f"{told}; at most {most:,} bytes of a document are fetched.")
     charset = response.charset_encoding or ""
-    return Answer(str(url), url.host, kind, charset, bytes(body[:MAX_BODY_BYTES]), is_cut)
+    return Answer(str(url), url.host, kind, charset, bytes(body[:most]), is_cut, document)
 
 
 @contextmanager

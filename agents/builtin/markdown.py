@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-READABLE = "HTML, text, JSON and XML are read."
+READABLE = "HTML, text, JSON, XML, PDF and Office documents are read."
 MISSING = "this needs the package html-to-markdown: pip install 'selfpager[web]'."
 MAX_TEXT_CHARS = 5_000_000
 MAX_MEMORY_BYTES = 1 << 30

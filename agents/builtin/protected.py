@@ -1,15 +1,22 @@
 """What no built-in tool writes: files that say what the agent is, what runs as its tools, and where its memory is."""
 
+import os
+import re
+import sys
 import unicodedata
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
+from importlib.util import find_spec
 from pathlib import Path
 
 from agents.config.agent_config import AgentConfig
+from agents.config.field_types import FUNCTION_PATTERN
 from agents.config.tool_sections import FunctionTool
 
 _MODULES = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
+_CACHE = "__pycache__"
 _DESCRIBES = "it describes this agent"
 _IN_GIT = "it belongs to git, whose settings and hooks run commands"
 
@@ -35,9 +42,17 @@ class Protected:
         return ""
 
     def files(self) -> list[Path]:
-        """Return the protected paths, and the modules that are there."""
-        modules = [each for folder in self.module_folders for each in folder.iterdir() if each.suffix in _MODULES]
-        return [*self.paths, *modules]
+        """Return the protected paths, and the modules and packages that are there.
+
+        Python believes a compiled module whose source has not changed. Where there is no cache yet, one is made: what
+        is not there cannot be protected.
+        """
+        found = [*self.paths]
+        for folder in self.module_folders:
+            with suppress(OSError):
+                (folder / _CACHE).mkdir(exist_ok=True)
+            found += [each for each in _entries(folder) if each.suffix in _MODULES or _is_package(each)]
+        return found
 
     def memories(self) -> list[Path]:
         """Return where this agent's memory is, and those of the agents beside it."""
@@ -54,15 +69,53 @@ def protected_by(config: AgentConfig, directory: Path | None) -> Protected:
     for agent in config.team:
         paths |= dict.fromkeys(_describing(agent), f"it describes {agent.name}, which works with this agent")
         paths |= {Path(block.file): "a core block shows it" for block in agent.core.blocks.values() if block.file}
-        folders |= {
-            agent.place("tools", number, tool.kind).file.parent.resolve()
-            for number, tool in enumerate(agent.tools)
-            if isinstance(tool, FunctionTool)
-        }
+        for reference, folder in _functions(agent):
+            folders |= {folder.resolve(), *_imported_from(reference)}
     paths |= dict.fromkeys(_describing(config), _DESCRIBES)
     if directory:
         paths[directory] = "the agent's memory is in there"
     return Protected({path.resolve(): why for path, why in paths.items()}, frozenset(folders), directory)
+
+
+def _functions(config: AgentConfig) -> Iterator[tuple[str, Path]]:
+    """Yield the functions and classes that an agent's YAML names, each with the folder of its file."""
+    for number, tool in enumerate(config.tools):
+        if isinstance(tool, FunctionTool):
+            yield tool.use, config.place("tools", number, tool.kind).file.parent
+    for value, place in ((config.output, ("output",)), (config.model.script, ("model", "script"))):
+        if value and re.fullmatch(FUNCTION_PATTERN, value):
+            yield value, config.place(*place).file.parent
+
+
+def _imported_from(reference: str) -> list[Path]:
+    """Return the directories of the package that a function is in; none for a module without a package."""
+    try:
+        spec = find_spec(reference.partition(":")[0].partition(".")[0])
+    except (ImportError, ValueError):
+        return []
+    return [Path(each).resolve() for each in (spec and spec.submodule_search_locations) or ()]
+
+
+def _is_package(path: Path) -> bool:
+    """Return True if Python may import something from a directory."""
+    if not path.is_dir() or path.name.startswith("."):
+        return False
+    return path.name == _CACHE or any(each.suffix in _MODULES for each in _entries(path)) or _is_imported(path)
+
+
+def _is_imported(path: Path) -> bool:
+    inside = f"{path}{os.sep}"
+    return any(
+        isinstance(found := getattr(module, "__file__", None), str) and found.startswith(inside)
+        for module in [*sys.modules.values()]
+    )
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:  # it is gone, or not ours to read
+        return []
 
 
 def _describing(config: AgentConfig) -> Iterator[Path]:

@@ -24,7 +24,7 @@ SECRET_PLACES = (
 
 
 def command_inside(
-    words: Sequence[str], directory: Path, *, network: bool, hidden: Iterable[Path] = (), fixed: Iterable[Path] = ()
+    words: Sequence[str], directory: Path, *, network: bool, hidden: Iterable[Path] = (), fixed: Sequence[Path] = ()
 ) -> list[str]:
     """Return the command that runs `words` in the sandbox. `hidden` paths cannot be read, `fixed` ones not written."""
     options = ["--die-with-parent", "--unshare-all", *(["--share-net"] if network else []), "--cap-drop", "ALL"]
@@ -35,7 +35,8 @@ def command_inside(
     resolver = Path("/etc/resolv.conf").resolve()
     if network and resolver.is_relative_to("/run") and resolver.is_file():
         options += ["--ro-bind", str(resolver), str(resolver)]
-    options += ["--bind", str(directory), str(directory)]
+    is_fixed = any(directory.is_relative_to(each) for each in fixed)
+    options += ["--ro-bind" if is_fixed else "--bind", str(directory), str(directory)]
     for each in fixed:
         if each.is_relative_to(directory) and each.exists():
             options += ["--ro-bind", str(each), str(each)]

@@ -3,6 +3,7 @@
 A search is bounded: in its hits, in the files and bytes that it looks at, and in its time. What was left out is said.
 """
 
+import errno
 import os
 import time
 from collections import Counter
@@ -23,6 +24,7 @@ MAX_BYTES = 1 << 30
 MAX_DEPTH = 64
 BLOCK_BYTES = 64 << 10  # searched at once; RE2 may need 10 µs a byte for the worst patterns
 SHOWN_BYTES = 300  # of a line that matches, around the match
+SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # of the machine: they say nothing of a file
 MATCHER_BYTES = 16 << 20  # what RE2 may take for the states of a pattern
 
 
@@ -123,12 +125,16 @@ class Search:
             return
         try:
             opened = step_into(descriptor, entry.name)
-        except (OSError, ToolCallError):  # it is a link by now, or not ours to read
+        except (OSError, ToolCallError) as error:  # it is a link by now, or not ours to read
+            if getattr(error, "errno", None) in SHORTAGES:
+                raise
             self.found.left_out["not readable"] += 1
             return
         try:
             self._directory(opened, parts, rules)
-        except OSError:
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                raise
             self.found.left_out["not readable"] += 1
         finally:
             os.close(opened)
@@ -142,8 +148,8 @@ class Search:
             return
         try:
             raw = read_in(descriptor, entry.name if entry else parts[-1], path, MAX_TEXT_BYTES)
-        except (OSError, ToolCallError):
-            if entry is None:
+        except (OSError, ToolCallError) as error:
+            if entry is None or getattr(error, "errno", None) in SHORTAGES:
                 raise
             self.found.left_out["not readable or too large"] += 1
             return

@@ -21,12 +21,11 @@ from threading import Lock
 
 from agents.builtin import sandbox, supervisor
 from agents.builtin.protected import Protected
-from agents.config.tool_sections import ShellTool
+from agents.config.tool_sections import ANY, ShellTool
 from agents.logs import log
 from agents.tools.functions import Json, Tool, ToolConfigError
 from pager import RejectedError
 
-ANY = "*"
 MAX_PROCESSES = 256
 MAX_MEMORY_MB = 4_096
 HEAD_BYTES = TAIL_BYTES = 200_000  # of the output; what is between them is dropped
@@ -114,6 +113,10 @@ class Shell:
         """
         if len(command) > MAX_COMMAND_CHARS or "\0" in command:
             raise RejectedError(f"the command is longer than {MAX_COMMAND_CHARS:,} characters, or has a NUL.")
+        if not self._directory.is_dir():
+            raise RejectedError(
+                f"{self._directory}, in which commands run, is not there any more. Say so to the person."
+            )
         words = words_of(command) if allows(self._section.allow, command) else ["/bin/sh", "-c", command]
         if self.inside:
             words = sandbox.command_inside(

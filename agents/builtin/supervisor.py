@@ -3,11 +3,16 @@
 Started as a program, alone: `python -I -S supervisor.py MAX_PROCESSES MAX_MB WORD...`. Its standard input is a pipe
 that only the agent holds: when that is closed, by the agent or by its death, all descendants are killed. On Linux it is
 the parent of every orphan below it (PR_SET_CHILD_SUBREAPER), so a child that has forked twice is found as well. It
-counts processes and memory, and ends everything when a bound is passed. It ends with the command's code, or with 128
-and the signal; why it ended something is its last line on standard error, behind MARK.
+counts processes and memory, and ends everything when a bound is passed. Whoever forks faster than it can count is
+refused by the system (RLIMIT_NPROC), but for root, whom no such limit binds. It ends with the command's code, or with
+128 and the signal; why it ended something is its last line on standard error, behind MARK.
+
+A command outside of a sandbox is one of the user's own processes: it can kill this one and stay. So can a fork bomb of
+root's that is quicker than this. Only in the sandbox neither is possible.
 """
 
 import os
+import resource
 import select
 import signal
 import sys
@@ -18,6 +23,8 @@ NOT_STARTED = 127
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _PAUSE_SECONDS = 0.05
 _ROUNDS = 500
+_THREADS = 16  # that a process may have in the mean, before the system refuses to start more
+_MOST_PROCESSES = 1 << 22  # of a Linux system
 _PAGES_IN_MB = (1 << 20) // os.sysconf("SC_PAGE_SIZE")
 
 
@@ -91,13 +98,41 @@ def end_all(group: int | None) -> None:
         select.select([], [], [], _PAUSE_SECONDS / 5)
 
 
-def _start(words: list[str]) -> int:
+def bound(more: int) -> None:
+    """Let the system refuse to start more than `more` threads and processes beside those that the user has now.
+
+    Their number is one less than the lowest limit under which a fork succeeds. In a container, /proc does not show all.
+    """
+    soft, hard = (_MOST_PROCESSES if each < 0 else each for each in resource.getrlimit(resource.RLIMIT_NPROC))
+    low, high = 0, soft
+    while low < high:
+        middle = (low + high) // 2
+        resource.setrlimit(resource.RLIMIT_NPROC, (middle, hard))
+        low, high = (low, middle) if _can_fork() else (middle + 1, high)
+    most = min(high - 1 + more, soft)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def _can_fork() -> bool:
+    try:
+        child = os.fork()
+    except OSError:
+        return False
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return True
+
+
+def _start(words: list[str], most: int) -> int:
     child = os.fork()
     if child:
         return child
     try:
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getuid():
+            bound(most * _THREADS)
         with open("/dev/null", "rb") as nothing:  # noqa: PTH123
             os.dup2(nothing.fileno(), 0)
         for number in (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT):
@@ -124,7 +159,7 @@ def main(most: int, most_mb: int, words: list[str]) -> int:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    child = _start(words)
+    child = _start(words, most)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, _nothing)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from agents.builtin import markdown
+from agents.builtin import documents, markdown
 from agents.builtin.addresses import Resolve, resolved
 from agents.tools.functions import Sourced, Tool, ToolCallError, ToolConfigError
 
@@ -49,7 +49,8 @@ class Web:
         return [Tool.of(self.fetch_page, **more, **options)]
 
     def fetch_page(self, url: str) -> Sourced:
-        """Fetch a page of the web and return its text as Markdown. Takes http and https; HTML, text and JSON are read.
+        """Fetch a page or document of the web, by http or https, and return its text as Markdown. HTML, text, JSON, PDF
+        and Office documents are read.
 
         Args:
             url: The address, such as https://example.org/page.
@@ -80,6 +81,9 @@ class Web:
 
 def as_text(answer: "Answer", seconds: float) -> str:
     """Return what the model is shown of an answer. Raise ToolCallError for what is no text."""
+    if answer.document:
+        text = documents.text_of(answer.body, answer.document, answer.url, seconds)
+        return _shown(answer, text, "", [f"{answer.document[1:].upper()} as text"])
     text, kind = decoded(answer), answer.content_type
     is_html = kind in HTML or (not kind and re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE) is not None)
     if b"\0" in answer.body[:SNIFFED_BYTES] and "\0" in text[:SNIFFED_BYTES]:
@@ -92,6 +96,13 @@ def as_text(answer: "Answer", seconds: float) -> str:
         except markdown.ConversionError as error:
             raise ToolCallError(f"{answer.url} cannot be read: {error}. Try another page.") from error
         text, title, remarks = page.text, " ".join(page.title.split())[:MAX_TITLE_CHARS], [*remarks, *page.remarks]
+    return _shown(answer, text, title, remarks)
+
+
+def _shown(answer: "Answer", text: str, title: str, remarks: list[str]) -> str:
+    if len(text) > markdown.MAX_TEXT_CHARS:
+        remarks = [*remarks, f"cut after {markdown.MAX_TEXT_CHARS:,} of {len(text):,} characters"]
+        text = text[: markdown.MAX_TEXT_CHARS]
     head = [answer.url, *([f"Title: {title}"] if title else []), *(f"({remark})" for remark in remarks)]
     return "\n".join(head) + "\n\n" + (text.strip() or "(no text)")
 

@@ -1,22 +1,20 @@
 """`selfpager chat AGENT.yaml`: a streamed conversation that continues after a restart."""
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Generator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
-from agents.cli.terminal import Printer, begin
+from agents.cli.terminal import Printer, begin, stoppable
 from agents.cli.visible import say, visible
 from agents.events import Event
 from agents.models.model import ModelRefusedError
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
 EARLIER = 200  # messages that the arrow keys bring back
 CUT = "cut off; what came is kept as the answer"
 NOTHING_CAME = "stopped before the answer began"
+GO_ON = "/resume goes on where it was; a message drops what was not done"
 
 
 @command("chat", as_name=AS_HELP)
@@ -38,7 +37,8 @@ NOTHING_CAME = "stopped before the answer began"
 def chat_command(shared: Shared, file: Path, conversations: Path | None, json_lines: bool, quiet: bool) -> int:
     """Talk to the agent in AGENT.yaml. It remembers what was said, across restarts.
 
-    Type a message and press Enter; /help lists commands, /quit or Ctrl-D ends. Without a terminal each line of the
+    Type a message and press Enter; /help lists commands, /quit or Ctrl-D ends, also while it works: it goes on when
+    you start again. Without a terminal each line of the
     input is a message. Ctrl-C cuts an answer off: what came of it is kept. While a tool runs, the first Ctrl-C waits
     for its result, and the second one does not.
     """
@@ -54,7 +54,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
         if agent.memory.turn_is_open:
             printer.print_dimmed("continuing the open turn")
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
-        while (line := editor.read() if editor else _read()) is not None:
+        while not printer.leaving and (line := editor.read() if editor else _read()) is not None:
             if not line.strip():
                 continue
             if line.startswith("/") or line.strip() in ("exit", "quit"):
@@ -64,10 +64,13 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
 
                 if line.strip() in slash.LEAVING:
                     break
-                slash.run(line, name, agent.memory, Console(stderr=json_lines))
+                if line.strip() == "/resume" and agent.memory.turn_is_open:
+                    code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
+                    continue
+                slash.run(line, name, agent, Console(stderr=json_lines))
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
-        return code
+        return DONE if editor else code  # a script is told how its last turn ended; a person has seen it
 
 
 def _has_terminal() -> bool:
@@ -84,9 +87,10 @@ def _editor(agent: Agent, name: str, printer: Printer) -> "LineEditor":
     knows = (
         f"it remembers {steps.total:,} steps and {counts.current:,} facts" if steps.total else "it knows nothing yet"
     )
-    Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True).start()
+    # Not before the prompt stands: an SDK takes a second to import.
+    warns = Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True)
     say(visible(f"{name}, {agent.config.model.id}; {knows}. /help lists commands, Ctrl-D leaves."), bold=True)
-    return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed)
+    return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed, warns.start)
 
 
 def _warn(agent: Agent, printer: Printer) -> None:
@@ -100,14 +104,14 @@ def _status(agent: Agent) -> str:
     window, meter = agent.memory.inspect.window(), agent.meter
     fill = f"window {window.used_tokens / window.usable_tokens:.0%}" if window.usable_tokens else "window empty"
     facts = agent.memory.inspect.fact_counts().current
-    money = f" · ${meter.usd:.4f}" if meter.has_prices else ""
-    return f"{fill} · {facts:,} facts · {meter.tokens:,} tokens{money} in this session"
+    money = f" · ${meter.session_usd:.4f}" if meter.has_prices else ""
+    return f"{fill} · {facts:,} facts · {meter.session_tokens:,} tokens{money} in this session"
 
 
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
     """Print one turn. It is saved however it ends. The next start or message goes on; a message skips open calls."""
     try:
-        with closing(events), _typing_hidden(printer), _cut_by_ctrl_c(agent, printer):
+        with closing(events), _typing_hidden(agent, printer), stoppable(agent, printer, cuts=True):
             stopped = printer.show(events)
         printer.embedding(agent.background)
     except PagerError as error:
@@ -121,34 +125,27 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
         return INTERRUPTED
     if stopped.reason != "answered" and not printer.json_lines:
         printer.error(f"stopped ({stopped.reason}): {stopped.text}")
+        if agent.memory.turn_is_open and not printer.leaving:
+            printer.print_dimmed(GO_ON)
     return STOPPED[stopped.reason]
 
 
-def _typing_hidden(printer: Printer):
+def _typing_hidden(agent: Agent, printer: Printer):
+    """Keep what is typed meanwhile off the screen. Who types that they leave does so at the next step."""
     if not printer.draws:
         return nullcontext()
     from agents.cli.line_editor import hidden_typing
 
-    return hidden_typing()
+    def on_line(line: str) -> None:
+        from agents.cli.slash import LEAVING
 
+        if not line or line.strip() in LEAVING:
+            printer.leaving = True
+            doing = printer.running_tool or "the answer"
+            say(f"leaving when {doing} has come to its next step; Ctrl-C stops it now", err=True)
+            agent.stop()
 
-@contextmanager
-def _cut_by_ctrl_c(agent: Agent, printer: Printer) -> Generator[None]:
-    """Cut the answer at Ctrl-C. While a tool runs, the first one waits for its result."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def on_interrupt(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if printer.running_tool is None:
-            raise KeyboardInterrupt
-        say(f"stopping when {printer.running_tool} is done; Ctrl-C again stops now", err=True)
-        agent.stop()
-
-    signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return hidden_typing(on_line)
 
 
 def _read() -> str | None:

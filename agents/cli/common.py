@@ -6,6 +6,7 @@ Each command lists those of the three that it takes. Before the command's name a
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,12 @@ class Shared:
     def home(self) -> Home:
         """Return the home that `--home` names, or the default one."""
         return Home.locate(self.home_path)
+
+    def command(self, *words: str | Path) -> str:
+        """Return a command line to copy, with the home and the instance that this one was given."""
+        given = (("--home", self.home_path), ("--as", self.as_name))
+        options = [word for name, value in given if value for word in (name, value)]
+        return shlex.join(map(str, ["selfpager", *words, *options]))
 
     def existing(self, name: str) -> tuple[str, Path]:
         """Return the name of an agent that exists, where `--as` overrides NAME, and its directory."""

@@ -27,11 +27,11 @@ from pager.reader import MemoryReader
 from pager.types import Json, Usage
 
 WIDTH = 80
-BAR_CELLS, BAR_EVERY = 40, 5
+BAR_CELLS, BAR_EVERY = 40, 10
 USABLE = 4_500  # guide.yaml's window without the room for the reply
 OPENING = "Hi! My name is Dana, and our budget for the trip is 3,000 euros."
 ASKED = "What is our budget?"
-CORRECTION = "A correction: the budget is 3,300 euros because of the reservation fees."
+CORRECTION = "A correction: with the reservation fees the budget is 3,300 euros."
 EXACTLY = "What exactly did I say about the cork shop?"
 TASK = "Find out how we get to Vigo."
 CACHE_PRICES = Prices(input=1.0, output=0.0, cache_read=0.1, cache_write=1.25)  # in uncached input tokens
@@ -47,13 +47,10 @@ def demo_command(shared: Shared) -> None:
     if shared.as_name:
         raise click.UsageError("the demo has agents of its own; leave out --as.")
     stage = Stage.make(shared.home_path or Path(tempfile.mkdtemp(prefix="selfpager-demo-")), os.environ)
-    heading("selfpager: an agent whose memory works like an operating system's")
     prose(
-        "The processes, the kill, SQLite and Chroma are real. Only the model is played, by a script, so that no key is "
-        "needed. A line with ✓ was looked up in the agent's state before it was printed."
+        "Processes, kill, SQLite and Chroma are real; only the model is played, by a script. A line with ✓ was looked "
+        "up in the agent's state before it was printed."
     )
-    whole_agent = textwrap.indent(text_of("guide.yaml"), "  ")
-    say(f"\nHome of the agents: {stage.home}\nguide.yaml is the whole agent:\n\n{whole_agent}")
     trip = text_of("trip.txt").splitlines()
     with ThreadPoolExecutor(1) as beside, stage.start("chat", "everything") as another:
         whole = beside.submit(list, map(another.say, (OPENING, ASKED, CORRECTION, *trip, EXACTLY)))
@@ -62,14 +59,15 @@ def demo_command(shared: Shared) -> None:
             turns += window(stage, talk, trip)
         kill(stage)
         savings(stage, turns, whole.result())
-    look_further(stage)
+    before_the_question = turns[-2]
+    look_further(stage, unseen=before_the_question.usages[-1][0])
 
 
 def facts(stage: Stage) -> list[Exchange]:
     """Chapter 1: a fact outlives its process, and is superseded."""
     heading("1  Facts outlive the process")
     with stage.start("chat", "guide") as talk:
-        typed("selfpager chat guide.yaml", f"process {talk.pid}")
+        typed("selfpager chat guide.yaml", f"process {talk.pid}, which ends after this message")
         turns = [show(talk.say(OPENING))]
     with stage.memory("guide") as memory:
         (fact,) = memory.inspect.newest_facts()
@@ -80,19 +78,16 @@ def facts(stage: Stage) -> list[Exchange]:
     with stage.memory("guide") as memory:
         human = next(block for block in memory.core() if block.name == "human").value
         old, new = memory.history.fact_versions("budget")
-        check("Dana" in human and old.text in turns[1].answer, "it knew the name, from core, and found the budget")
-        told = f"{old.id} “{old.text}” is superseded by {new.id} and still there: nothing was overwritten"
-        check(old.superseded_by is not None and new.superseded_by is None, told)
+        superseded = old.superseded_by is not None and new.superseded_by is None
+        told = f"it found the budget; {old.id} is superseded by {new.id} and still there"
+        check("Dana" in human and old.text in turns[1].answer and superseded, told)
     return turns
 
 
 def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Exchange]:
     """Chapter 2: the window fills, the oldest steps leave, and one of them is quoted word for word."""
     heading(f"2  {len(trip)} turns through a window of 6,000 tokens")
-    prose(
-        f"Dana plans a journey. Each line is the window after a turn, of the {USABLE:,} tokens that a request may "
-        "have (the rest is for the reply). When it is too full the oldest steps leave in one move; they stay on disk."
-    )
+    prose(f"A request may have {USABLE:,} tokens. When it is too full the oldest steps leave.")
     turns: list[Exchange] = []
     for number, text in enumerate(trip, start=1):
         turn = talk.say(text)
@@ -102,18 +97,18 @@ def window(stage: Stage, talk: Process, trip: Sequence[str]) -> list[Exchange]:
             first, last, size = evicted[0], evicted[-1], sum(movement["tokens"] for movement in evicted)
             span = f"{first['page_id']} to {last['page_id']} leave: {size:,} tokens"
             say(f"     ▼ {span}, because {first['reason']}", fg="yellow")
-        if evicted or number % BAR_EVERY == 0:
+        if number % BAR_EVERY == 0:
             bar(number, turn)
     turns.append(show(talk.say(EXACTLY)))
     with stage.memory("guide") as memory:
         sizes = [usage.whole_input for turn in turns for _, usage in turn.usages]
-        check(max(sizes) <= USABLE, f"the largest of {len(sizes)} requests had {max(sizes):,} of {USABLE:,} tokens")
         evictions = sum(bool(turn.paged("evict")) for turn in turns)
-        check(evictions >= 2, f"{evictions} evictions made room; no model was asked")
+        largest = f"{len(sizes)} requests, the largest of {max(sizes):,} tokens"
+        check(max(sizes) <= USABLE and evictions >= 2, f"{largest}; {evictions} evictions, made without a model")
         page_id = next(arguments["page_id"] for name, arguments, _ in turns[-1].calls if name == "page_in")
         text, found = memory.page_text(page_id), turns[-1].calls[0][2]
         left = [movement for turn in turns[:-1] for movement in turn.paged("evict") if movement["page_id"] == page_id]
-        told = f"{page_id} had left; it was found by search_recall, read by page_in and quoted word for word"
+        told = f"{page_id} had left; search_recall found it, page_in read it, word for word"
         check(text in trip and bool(left) and page_id in found and text in turns[-1].answer, told)
     return turns
 
@@ -125,80 +120,69 @@ def kill(stage: Stage) -> None:
     with stage.start("run", "errand", TASK) as run:
         typed(f'selfpager run errand.yaml "{TASK}"', f"process {run.pid}")
         wait_for(stage.home / "asked.log")
-        prose("The agent has archived a fact and waits for the railway's slow server.")
-        typed(f"kill -9 {run.pid}")
-        check(run.kill() == -signal.SIGKILL, "the process ended by signal 9")
+        typed(f"kill -9 {run.pid}", "while it waits for the railway's slow server")
+        killed = run.kill() == -signal.SIGKILL
     with stage.memory("errand") as memory:
         before = steps_of(memory)
         (unfinished,) = memory.open_calls
-        check(unfinished.name == "timetable" and unfinished.begun, "on disk: timetable has begun and has no result")
+        begun = killed and unfinished.name == "timetable" and unfinished.begun
+        check(begun, "it ended by signal 9; on disk: timetable has begun and has no result")
     (stage.home / "slow").unlink()
     with stage.start("run", "errand", "--resume") as run:
         typed("selfpager run errand.yaml --resume", f"process {run.pid}")
         ended = [event["reason"] for event in run.events() if event["event"] == "stopped"]
-        check(ended == ["done"], "the task is done")
     with stage.memory("errand") as memory:
         after = steps_of(memory)
-        same = all(step[: len(old)] == old for old, step in zip(before, after, strict=False))
-        check(same, f"nothing is lost: {len(before)} steps stand as they stood, {len(after) - len(before)} came after")
+        same = ended == ["done"] and all(step[: len(old)] == old for old, step in zip(before, after, strict=False))
         blocks = [block for step in after for block in step]
         calls = Counter(block["id"] for block in blocks if block["type"] == "tool_use")
         results = Counter(block["tool_use_id"] for block in blocks if block["type"] == "tool_result")
-        check(not memory.open_calls and calls == results, f"each of {len(calls)} calls has exactly one result")
+        grown = f"{len(before)} steps stand as they stood, {len(after) - len(before)} came after"
+        told = f"{grown}; each of {len(calls)} calls has one result"
+        check(same and not memory.open_calls and calls == results, told)
         texts = sorted(fact.text for fact in memory.inspect.newest_facts())
-        told = "the two facts are stored once; timetable ran again, because its file says idempotent: true"
+        told = "the task is done: both facts are stored once, the idempotent tool ran again"
         check(len(texts) == 2 and len((stage.home / "asked.log").read_text().splitlines()) == 2, told)
     checked = subprocess.run(
         stage.command("check", "errand"), env=dict(stage.environ), capture_output=True, check=False
     )
-    typed("selfpager check errand")
-    check(checked.returncode == 0, "all laws hold, and both stores agree")
+    check(checked.returncode == 0, "selfpager check errand: all laws hold, and both stores agree")
 
 
 def savings(stage: Stage, paging: Sequence[Exchange], everything: Sequence[Exchange]) -> None:
     """Chapter 4: the same conversation with everything in the prompt."""
     heading("4  What paging saves")
-    prose("Another agent with a window of 200,000 tokens was told the same. All requests so far:")
-    say(f"\n{'':>5}{'everything in the prompt':>36}{'paging':>36}")
+    prose("Another agent was told the same, with a window of 200,000 tokens:")
+    say(f"{'':>5}{'everything in the prompt':>36}{'paging':>36}")
     say(f"{'turn':>5}" + f"{'request':>12}{'sent':>12}{'cached':>12}" * 2)
-    for until in (10, len(paging) // 2, len(paging)):
+    for until in (10, len(paging)):
         line = f"{until:>5}"
         for turns in (everything, paging):
             all_, (_, last) = total(turns[:until]), turns[until - 1].usages[-1]
             cached = all_.cache_read_input_tokens / all_.whole_input
             line += f"{last.whole_input:>12,}{all_.whole_input:>12,}{cached:>12.0%}"
         say(line)
-    say("")
     for name, turns in (("everything", everything), ("guide", paging)):
         with stage.memory(name) as memory:
             steps = [each for turn in turns for each in turn.usages]
             stored = [(request.step, request.usage) for request in memory.inspect.requests(0, len(steps)).rows[::-1]]
-            check(stored == steps, f"{name}: {len(steps)} requests are on disk with these numbers")
+            require(stored == steps, f"the {len(steps)} requests of {name} are on disk with these numbers")
     whole, paged = total(everything), total(paging)
     less = round(100 * (1 - paged.whole_input / whole.whole_input))
     price = round(100 * (1 - CACHE_PRICES.usd(paged) / CACHE_PRICES.usd(whole)))
-    check(less > 0, f"paging has sent {less} % less; with reads from the cache at a tenth the price is {price} % less")
+    check(less > 0, f"{less} % less was sent, which costs {price} % less: the cache reads at a tenth")
 
 
-def look_further(stage: Stage) -> None:
-    """Chapter 5: commands that work as they are printed."""
-    heading("5  Look further")
+def look_further(stage: Stage, unseen: str) -> None:
+    """Chapter 5: commands that work as they are printed. `unseen`: a step that was answered without a text."""
+    heading("5  Go on: see it in a browser, ask why it did not see a text, talk to it")
     home, script = shlex.quote(str(stage.home)), Path(sys.executable).parent / "selfpager"
     program = str(script) if script.is_file() else f"{sys.executable} -m agents"
     if shutil.which("selfpager") == program:
         program = "selfpager"
-    prose("The window and the tiers; where a text has been; the same in a browser:")
-    typed(f"{program} show guide --home {home}")
-    typed(f'{program} trace guide "cork shop" --home {home}')
     typed(f"{program} view guide --home {home}")
-    prose("Talk to it. Its script looks up whatever ends with a question mark:")
-    chat = f"chat {shlex.quote(str(stage.home / 'guide.yaml'))} --home {home}"
-    typed(f"{program} {chat}")
-    with stage.start("chat", "guide") as talk:
-        check("3,300" in talk.say(ASKED).answer, f"it works: asked “{ASKED}” it found 3,300 euros")
-    typed(
-        f"ANTHROPIC_API_KEY=... GUIDE_PROVIDER=anthropic GUIDE_MODEL=claude-sonnet-5-5 {program} {chat}", "a real model"
-    )
+    typed(f'{program} trace guide "cork shop" --at {unseen} --home {home}')
+    typed(f"{program} chat {shlex.quote(str(stage.home / 'guide.yaml'))} --home {home}")
 
 
 def wait_for(file: Path) -> None:
@@ -222,7 +206,7 @@ def total(turns: Sequence[Exchange]) -> Usage:
 
 def heading(text: str) -> None:
     """Print the title of a chapter."""
-    say(f"\n── {text} {'─' * (WIDTH - len(text) - 4)}\n", fg="blue", bold=True)
+    say(f"\n── {text} {'─' * (WIDTH - len(text) - 4)}", fg="blue", bold=True)
 
 
 def prose(text: str) -> None:
@@ -237,13 +221,14 @@ def typed(line: str, remark: str = "") -> None:
 
 
 def show(turn: Exchange) -> Exchange:
-    """Print a message, the calls that it led to, and the answer. Return the turn."""
+    """Print a message, the calls that it led to, and how the answer begins. Return the turn."""
     calls = [
         f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})" for name, given, _ in turn.calls
     ]
-    for label, text in (("Dana", turn.asked), *(("·", text) for text in calls), ("agent", turn.answer)):
-        lines = [part for line in text.splitlines() for part in textwrap.wrap(visible(line), WIDTH - 7)]
-        say(f"{label:>6} " + f"\n{'':7}".join(lines))
+    answer = [("agent", " ".join(turn.answer.splitlines()[:2]), 2)]  # of what was found, the best
+    for label, text, most in (("Dana", turn.asked, 2), *(("·", text, 1) for text in calls), *answer):
+        lines = textwrap.wrap(visible(" ".join(text.split())), WIDTH - 9)
+        say(f"{label:>6} " + f"\n{'':7}".join(lines[:most]) + (" …" if len(lines) > most else ""))
     return turn
 
 
@@ -257,6 +242,11 @@ def bar(number: int, turn: Exchange) -> None:
 
 def check(holds: bool, text: str) -> None:
     """Print what has just been looked up in the state. Raise DemoError if it is not so."""
+    require(holds, text)
+    say(textwrap.fill(f"✓ {visible(text)}", WIDTH, subsequent_indent="  "), fg="green")
+
+
+def require(holds: bool, text: str) -> None:
+    """Raise DemoError if something that has just been looked up in the state is not so."""
     if not holds:
         raise DemoError(f"this should be so, and is not: {text}")
-    say(textwrap.fill(f"✓ {visible(text)}", WIDTH, subsequent_indent="  "), fg="green")

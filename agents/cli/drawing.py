@@ -31,7 +31,7 @@ MARK = "\u25b2"
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
     "core": "core", "archive": "archival", "repeat": "archival", "supersede": "archival", "forget": "archival",
-    "restore": "archival", "source": "archival",
+    "expire": "archival", "restore": "archival", "source": "archival",
     "recall": "archival", "page_out": "archival",
 }  # fmt: skip
 
@@ -130,7 +130,11 @@ class Drawing:
             yield _title("Turns", "", "recall")
             yield _quiet("No turn is in the prompt. What is said next will stand here.")
             return
-        yield _title("Turns", f"{len(steps)} steps in the prompt, {steps[0].page_id} to {steps[-1].page_id}", "recall")
+        yield _title(
+            "Turns",
+            f"{len(steps)} steps in the prompt, {steps[0].page_id} to {steps[-1].page_id}",
+            "recall",
+        )
         if len(steps) > self._steps:
             yield _quiet(f"\u2026 {len(steps) - self._steps} older steps")
         yield _rows(map(_step_cells, steps[-self._steps :]))
@@ -143,7 +147,7 @@ class Drawing:
         if not archive.total:
             then = " by then" if snapshot.at else ""
             yield _title("Archive", "", "archival")
-            none = f"No fact was archived{then}. The agent's tool archive stores facts, and so does Memory.archive."
+            none = f"No fact was archived{then}. The agent stores facts as it talks; you can in the view."
             yield _quiet(none)
             return
         of_now = "" if archive.current is None else f", {archive.current:,} current, {archive.never_used:,} never used"

@@ -8,6 +8,7 @@ import click
 from agents.cli.common import FAILED, Shared, agent_name, command, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import say
+from pager.errors import NotFoundError
 from pager.types import SourceForgotten
 
 PENDING = "sent to {}, which is running and does it at its next step."
@@ -48,7 +49,11 @@ def forget_command(
     if source:
         return _forget_source(shared, name, source, since, dry_run=dry_run, as_line=as_line)
     with shared.home.read(name) as reader:
-        fact = reader.fact(page_id or "")
+        try:
+            fact = reader.fact(page_id or "")
+        except NotFoundError:
+            ways = f"  {shared.command('facts', name)}\n  {shared.command('facts', name, '--kind', 'all')}"
+            raise NotFoundError(f"{name} has no fact {page_id}. These list facts with their ids:\n{ways}") from None
     outcome = shared.home.send(name, "forget", {"page_id": fact.id, "reason": reason})
     if as_line:
         error = {"error": outcome.text} if outcome.text else {}

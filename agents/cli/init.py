@@ -13,7 +13,7 @@ import click
 
 from agents.cli.common import FAILED, Shared, agent_file, command
 from agents.cli.visible import say
-from pager.errors import PagerError, RejectedError
+from pager.errors import PagerError, RejectedError, StorageError
 from pager.home import Home
 from pager.types import Json
 
@@ -63,23 +63,35 @@ def init_command(_: Shared, name: str, like: str | None, tools: bool) -> None:
     if like is not None and like not in kinds:
         raise click.UsageError(f"there is no ready agent {like!r}; there are {', '.join(kinds)}.")
     file, functions = Path(f"{name}.yaml"), Path(TOOLS_FILE)
-    for path in (file, *([functions] if tools else [])):
-        if path.exists():
-            raise RejectedError(f"{path} exists already; nothing was written. Give another name, or remove it.")
+    _refuse_existing(name, file, [functions] if tools else [])
     kind = like or _choose(kinds)
     text = _adapted(kinds[kind].read_text(encoding="utf-8"), kind, name, file)
     if tools:
         if re.search(r"(?m)^tools:", text):
             raise RejectedError(f"{kind} has tools already, so --tools is for the others; nothing was written.")
         text += TOOLS_SECTION
-        functions.write_text(TOOLS.format(file=file), encoding="utf-8")
-    file.write_text(text, encoding="utf-8")
-    for folder in re.findall(r"(?m)^skills: \./(\w+)", text):
-        if not Path(folder).exists():
-            shutil.copytree(READY / folder, folder)
+    try:
+        if tools:
+            functions.write_text(TOOLS.format(file=file), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
+        for folder in re.findall(r"(?m)^skills: \./(\w+)", text):
+            if not Path(folder).exists():
+                shutil.copytree(READY / folder, folder)
+    except OSError as error:
+        why = f"{error.strerror or error}. Change to a directory that you may write to"
+        raise StorageError(f"{file} cannot be written into {Path.cwd()}: {why}.") from None
     say(f"wrote {file}{f' and {functions}' if tools else ''}, an agent like {kind!r}. Next:")
     for line in _next_commands(file, text, tools=tools):
         say(f"  {line}")
+
+
+def _refuse_existing(name: str, file: Path, others: list[Path]) -> None:
+    """Raise RejectedError if a file exists that would be written."""
+    for path in (file, *others):
+        if path.exists():
+            way = f"Talk to it: selfpager chat {path}\nOr give another name: selfpager init my-{name}"
+            way = way if path == file else "Move it away, or leave out --tools."
+            raise RejectedError(f"{path} exists already; nothing was written. {way}")
 
 
 def _choose(kinds: dict[str, Path]) -> str:

@@ -3,10 +3,13 @@
 Earlier messages come from the memory itself. So nothing is stored twice, and a purge reaches them.
 """
 
+import os
+import select
 import sys
 import termios
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
+from threading import Lock, Thread
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
@@ -16,15 +19,19 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 
 LEAVE = "Ctrl-D or /quit leaves, and so does another Ctrl-C."
+LINE_BYTES = 4096  # what a terminal takes as one line
+_reading = Lock()
 ECHO = 3  # the place of the local modes in what termios gives
 
 
 class LineEditor:
-    """The prompt of a conversation. `status` is the line below it, `commands` what Tab completes behind a slash."""
+    """The prompt of a conversation. `status` is the line below it, `commands` what Tab completes behind a slash.
+    `on_shown` is called once, when the prompt stands for the first time."""
 
     def __init__(
-        self, earlier: Iterable[str], status: Callable[[], str], commands: Iterable[str], say: Callable[[str], None]
-    ) -> None:
+        self, earlier: Iterable[str], status: Callable[[], str], commands: Iterable[str], say: Callable[[str], None],
+        on_shown: Callable[[], object],
+    ) -> None:  # fmt: skip
         self._say = say
         history = InMemoryHistory(list(earlier))
         completer = WordCompleter(sorted(commands), sentence=True)
@@ -33,6 +40,8 @@ class LineEditor:
             complete_while_typing=Condition(self._begins_command), prompt_continuation="...> ",
             enable_history_search=False,
         )  # fmt: skip
+        self._on_shown: Callable[[], object] | None = on_shown
+        self._session.app.after_render += self._tell_shown
 
     def read(self) -> str | None:
         """Return the next message; None if the person leaves. Ctrl-C empties the line; where there is none, the first
@@ -52,6 +61,11 @@ class LineEditor:
                     told = True
             except EOFError:
                 return None
+
+    def _tell_shown(self, _: object) -> None:
+        if self._on_shown is not None:
+            told, self._on_shown = self._on_shown, None
+            told()
 
     def _begins_command(self) -> bool:
         return self._session.default_buffer.text.startswith("/")
@@ -73,19 +87,41 @@ def _keys() -> KeyBindings:
 
 
 @contextmanager
-def hidden_typing() -> Generator[None]:
-    """Keep what is typed inside of the block off the screen, and throw it away: it would stand in the answer."""
+def hidden_typing(on_line: Callable[[str], object]) -> Generator[None]:
+    """Keep what is typed inside of the block off the screen: it would stand in the answer. Each line is given to
+    `on_line`, in another thread, and thrown away; of a Ctrl-D it gets an empty one."""
+    ends, end = os.pipe()
+    reader = Thread(target=_read_lines, args=(ends, on_line), name="selfpager reads what is typed", daemon=True)
     with _echo(on=False):
-        yield
+        reader.start()
+        try:
+            yield
+        finally:
+            os.close(end)
+            reader.join()
+            os.close(ends)
+
+
+def _read_lines(ends: int, on_line: Callable[[str], object]) -> None:
+    typed = sys.stdin.fileno()
+    while ends not in select.select([typed, ends], [], [])[0]:
+        with _reading:
+            if not select.select([typed], [], [], 0)[0]:
+                continue  # a question was asked, and this was the answer
+            line = os.read(typed, LINE_BYTES)
+        on_line(line.decode(errors="replace"))
+        if not line:
+            return
 
 
 @contextmanager
 def shown_typing() -> Generator[None]:
     """Show what is typed inside of the block. What was typed before it is thrown away: it answers no question."""
-    with suppress(termios.error, OSError):
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-    with _echo(on=True):
-        yield
+    with _reading:
+        with suppress(termios.error, OSError):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        with _echo(on=True):
+            yield
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from agents.cli.terminal import as_json
 from agents.cli.visible import say, visible
 from agents.explain.json_form import to_json
 from agents.fleet import AgentOverview, overview
-from pager import Fact, Hit
+from pager import Fact, Hit, shortened
 from pager.clock import format_minute
 from pager.home import Home
 from pager.safety.sources import label
 
 NO_AGENT = "no agent is in {} yet; `selfpager init` writes a first one, and `selfpager chat` on it begins its memory."
 TASK_CHARS = 40
+NARROWEST = 80  # columns of a terminal for a table
 KINDS = ("current", "ended", "used", "unused", "all")
 
 
@@ -37,6 +38,11 @@ def print_agents(home: Home, *, as_line: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    if console.width < NARROWEST:
+        for agent in agents:
+            console.print(Text(visible(f"{agent.name}: {_on_a_line(agent)}")))
+        return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading, justify in (
         ("agent", "left"), ("state", "left"), ("window", "right"), ("steps", "right"), ("facts", "right"),
@@ -45,15 +51,25 @@ def print_agents(home: Home, *, as_line: bool) -> None:
         table.add_column(heading, justify="left" if justify == "left" else "right", no_wrap=heading == "agent")
     for agent in agents:
         table.add_row(*(Text(visible(cell)) for cell in _cells(agent)))
-    console = Console()
     console.print(table)
     for agent in agents:
         if agent.error:
             say(visible(f"{agent.name}: {agent.error}"), err=True)
 
 
+def _on_a_line(agent: AgentOverview) -> str:
+    """Return all that a row of the table says but for the name."""
+    if agent.state == "unreadable":
+        return f"{agent.state}: {agent.error}"
+    _, state, share, steps, facts, tokens, cost, seen = _cells(agent)
+    window = [f"window {share}"] if share else []
+    spent = [cost] if cost else []
+    numbers = [f"{steps} steps", f"{facts} facts", f"{tokens} tokens", *spent]
+    return " · ".join([state, *window, *numbers, f"last seen {seen}"])
+
+
 def _cells(agent: AgentOverview) -> tuple[str, ...]:
-    task = f": {agent.task[:TASK_CHARS]}" if agent.task else ""
+    task = f": {shortened(agent.task, TASK_CHARS)}" if agent.task else ""
     if agent.state == "unreadable":
         return (agent.name, agent.state, "", "", "", "", "", "")
     share = "" if agent.window_share is None else f"{agent.window_share:.0%}"

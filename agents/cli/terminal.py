@@ -28,7 +28,7 @@ from agents.events import (
 )
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
-from pager import one_line
+from pager import shortened
 from pager.types import Call
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Printer:
         self.json_lines = json_lines
         self.draws = draws  # on a terminal that can: the answer as Markdown, and a clock while nothing comes
         self.running_tool: str | None = None
+        self.leaving = False  # the person has typed that they leave, in the middle of a turn
         self._is_busy = False
         self._screen = _new_screen() if draws else None
         self._pieces: list[str] = []  # of the reply that is being streamed
@@ -152,7 +153,7 @@ class Printer:
             case ToolStarted(_, name, arguments):
                 self.print_dimmed(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
             case ToolFinished(_, name, text, True):
-                self.error(one_line(f"{name}: {text[:DIMMED_CHARS]}"))
+                self.error(f"{name}: {shortened(text, DIMMED_CHARS)}")
             case Paged(movement) if movement.event in MOVEMENTS:
                 self.print_dimmed(f"{MOVEMENTS[movement.event]} {movement.page_id or movement.reason}".strip())
             case ApprovalNeeded(_, name, _):
@@ -190,9 +191,11 @@ class Printer:
         """Print a dimmed line to standard error, cut to `DIMMED_CHARS`; nothing with `--quiet`."""
         if self._quiet:
             return
-        line = " ".join(text.split())
-        line = line if len(line) <= DIMMED_CHARS else line[: DIMMED_CHARS - 1] + "…"
-        self._to_stderr(line, depth=depth, dim=True)
+        self._to_stderr(shortened(text, DIMMED_CHARS), depth=depth, dim=True)
+
+    def print_whole(self, text: str) -> None:
+        """Print a dimmed line to standard error, however long it is."""
+        self._to_stderr(text, dim=True)
 
     def embedding(self, background: BackgroundWork) -> None:
         """Print the progress of the embedding while it takes long."""
@@ -248,13 +251,20 @@ def begin(agent: Agent, printer: Printer, conversations: Path | None) -> None:
 
 
 @contextmanager
-def stopped_gently(agent: Agent) -> Generator[None]:
-    """Stop the agent at its next step at the first Ctrl-C, and at once at the second."""
+def stoppable(agent: Agent, printer: Printer, *, cuts: bool = False) -> Generator[None]:
+    """Stop the agent at its next step at the first Ctrl-C, and at once at the second; where answers may be cut off, an
+    answer on its way is at the first one."""
     before = signal.getsignal(signal.SIGINT)
 
     def on_interrupt(_: int, __: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
-        say("stopping at the next step; Ctrl-C again stops now", err=True)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        tool = printer.running_tool
+        if cuts and tool is None:
+            raise KeyboardInterrupt
+        then = ", and drops what it has not done" if cuts else ""
+        say(
+            f"stopping {f'when {tool} is done' if tool else 'at the next step'}; Ctrl-C again stops now{then}", err=True
+        )
         agent.stop()
 
     signal.signal(signal.SIGINT, on_interrupt)

@@ -1,5 +1,6 @@
 """`tell`, `check`, `export`, `import`, `purge`: send an agent a message, and look after its files."""
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -12,8 +13,10 @@ from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, com
 from agents.cli.terminal import as_json
 from agents.cli.visible import confirm, say
 from agents.importing import are_notes, import_conversations, import_notes
-from pager import one_line
-from pager.errors import RejectedError
+from agents.mirror import import_mirror, is_mirror, name_in, write_mirror
+from pager import Memory, one_line, shortened
+from pager.clock import format_minute
+from pager.errors import NotFoundError, RejectedError
 
 
 @command("tell")
@@ -63,15 +66,23 @@ def check_command(shared: Shared, name: str, fix: bool, file: Path | None, as_li
 
 @command("export")
 @agent_name
-@click.argument("file", type=PATH)
+@click.argument("target", metavar="FILE|DIR/", type=click.Path())
 @json_option("Print the result as JSON.")
-def export_command(shared: Shared, name: str, file: Path, as_line: bool) -> None:
+def export_command(shared: Shared, name: str, target: str, as_line: bool) -> None:
     """Write everything of the agent NAME into FILE. The agent may be running.
 
     What its helpers answered and found is in it, their own memories are not.
+
+    With a slash at its end, or for a folder that exists, DIR/ becomes a mirror: Markdown files for people and for git.
+    What you edit there, `import DIR/` takes back. FILE is the backup; a mirror has neither requests nor the ledger.
     """
     name, _ = shared.existing(name)
+    file = Path(target)
     with shared.home.read(name) as reader:
+        if target.endswith(("/", os.sep)) or file.is_dir():
+            count = write_mirror(reader, name, file)
+            _print({"exported": name, "folder": str(file), "files": count}, f"{file} mirrors {name}.", as_line=as_line)
+            return
         reader.export(file)
     _print({"exported": name, "file": str(file)}, f"{name} was exported to {file}.", as_line=as_line)
 
@@ -88,13 +99,18 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
       JSON, JSON lines    conversations: messages of OpenAI or Anthropic, of the Responses API, the exports of ChatGPT
                           and claude.ai (conversations.json), or messages with role and text
       .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact
+      a mirror            a folder that `export` wrote: your edits become those of the agent
 
     Conversations and notes are added to the agent, which is created if it does not exist. What was imported before is
     not imported again. The agent must not be running.
     """
     if not file.exists():
         raise RejectedError(f"there is no file {file}.")
-    home, name = shared.home, shared.as_name or (file.name or file.resolve().name).split(".")[0]
+    home = shared.home
+    if is_mirror(file):
+        _import_mirror(shared, file, as_line=as_line)
+        return
+    name = shared.as_name or (file.name or file.resolve().name).split(".")[0]
     try:
         directory = home.agent_files(name).directory
     except RejectedError as error:
@@ -116,39 +132,87 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
     _print({"imported": name, "file": str(file), kind: count}, text, as_line=as_line)
 
 
+def _import_mirror(shared: Shared, folder: Path, *, as_line: bool) -> None:
+    from agents.config import embedders
+
+    name, directory = shared.existing(shared.as_name or name_in(folder))
+    with shared.home.open(name, **embedders.for_command(directory, None)) as memory:
+        count = import_mirror(memory, folder)
+    text = f"{count} edit{'s' * (count != 1)} of {folder} taken over into {name}."
+    _print({"imported": name, "folder": str(folder), "edits": count}, text, as_line=as_line)
+
+
 @command("purge")
 @agent_name
-@click.argument("page_id", metavar="ID")
+@click.argument("page_id", metavar="[ID]", required=False)
+@click.option("--expired", is_flag=True, help="Purge facts whose given end has passed, instead of a page.")
+@click.option("--older-than", metavar="SPAN", help="With --expired: that ended longer ago than this, such as 400d.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @config_option
 @json_option("Print the result as JSON; needs --yes.")
-def purge_command(shared: Shared, name: str, page_id: str, yes: bool, file: Path | None, as_line: bool) -> int | None:
-    """Destroy the page ID (f12, s45, x3) of the agent NAME and every copy of its text.
+def purge_command(
+    shared: Shared, name: str, page_id: str | None, expired: bool, older_than: str | None, yes: bool,
+    file: Path | None, as_line: bool,
+) -> int | None:  # fmt: skip
+    """Destroy the page ID (f12, s45, x3) of the agent NAME, or expired facts, and every copy of their text.
 
     The agent must not be running.
     """
     if as_line and not yes:
         raise click.UsageError("--json cannot ask for confirmation; add --yes.")
+    if bool(page_id) == expired or expired != bool(older_than):
+        raise click.UsageError("name a page, such as f12, or give --expired --older-than 400d.")
     from agents.config import embedders
 
     name, directory = shared.existing(name)
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
     index = embedders.for_command(directory, file)["index"]
     with shared.home.open(name, embedder=None, index=index) as memory:
-        text = memory.page_text(page_id)
+        if page_id is None:
+            return _purge_expired(memory, older_than or "", yes=yes, as_line=as_line)
         try:
-            destroy = yes or confirm(f"Destroy {page_id} for good: {text[:200]!r}?")
-        except click.Abort:  # Ctrl-C, or the end of the input
-            say("\nnothing was purged; --yes purges without asking.", err=True)
-            return INTERRUPTED
-        if not destroy:
-            say("nothing was purged.", err=True)
-            return FAILED
+            text = memory.page_text(page_id)
+        except NotFoundError as error:
+            if "was purged" in str(error):
+                raise
+            ways = f"  {shared.command('facts', name)}\n  {shared.command('search', name, 'words of it')}"
+            raise NotFoundError(f"{name} has nothing with the id {page_id}. These show ids:\n{ways}") from None
+        if code := _refused(f"Destroy {page_id} for good: {shortened(text, 200)!r}?", yes=yes):
+            return code
         places = memory.purge(page_id)
     message = f"{page_id} was purged from {places} place{'s' * (places != 1)}; the ledger still says that it existed."
     _print({"purged": page_id, "places": places}, message, as_line=as_line)
     return None
 
 
-def _print(result: dict[str, object], text: str, *, as_line: bool) -> None:
+def _purge_expired(memory: Memory, older_than: str, *, yes: bool, as_line: bool) -> int | None:
+    gone, held = memory.purge_expired(older_than, dry_run=True)
+    for fact in () if as_line else gone:
+        say(one_line(f"{fact.id} until {format_minute(fact.expires or fact.at)}: {fact.text[:200]}"))
+    for fact in () if as_line else held:
+        say(one_line(f"{fact.id} stays, for a fact that is kept has its words. To destroy both: purge {fact.id}"))
+    facts = f"{len(gone)} fact{'s' * (len(gone) != 1)}"
+    if gone:
+        if code := _refused(f"Destroy {facts} for good, with every copy of what they say?", yes=yes):
+            return code
+        memory.purge_expired(older_than)
+    result = {"purged": [fact.id for fact in gone], "kept": [fact.id for fact in held]}
+    _print(result, f"{facts} that expired more than {older_than} ago: purged." if gone else
+           f"no fact expired more than {older_than} ago.", as_line=as_line)  # fmt: skip
+    return None
+
+
+def _refused(question: str, *, yes: bool) -> int | None:
+    """Ask unless `yes`. Return the exit code of a refusal; None for a consent."""
+    try:
+        if yes or confirm(question):
+            return None
+    except click.Abort:  # Ctrl-C, or the end of the input
+        say("\nnothing was purged; --yes purges without asking.", err=True)
+        return INTERRUPTED
+    say("nothing was purged.", err=True)
+    return FAILED
+
+
+def _print(result: Mapping[str, object], text: str, *, as_line: bool) -> None:
     say(as_json(result) if as_line else text)

@@ -103,6 +103,12 @@ class AgentConfig(Section):
             found += each._helpers.values()
         return found
 
+    def limits_of(self, limit_tokens: int) -> Limits:
+        """Return the limits with a window of this size, which a model may have told."""
+        given: dict[str, Any] = {**self.window.model_dump(), "limit_tokens": limit_tokens}
+        core, reply = self.core.limit_tokens, self.model.max_output_tokens
+        return Limits.for_window(**given, core_tokens=core, max_output_tokens=reply)
+
     # Rules between sections: a validator sees the sections above its own, as far as they are right themselves.
 
     @field_validator("window")

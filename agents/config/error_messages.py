@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from agents.config.errors import ConfigProblem
+from agents.config.errors import NEAR, ConfigProblem
 from agents.config.variables import Expanded
 from agents.config.yaml_file import Document, KeyPath
 from pager.safety.redaction import redacted
@@ -106,7 +106,7 @@ def _describe(value: Any, *, secret: bool) -> str:
             return "a number" if secret else f"the number {value}"
         case str():
             value = redacted(value)
-            text = value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}..."
+            text = value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
             return "a text" if secret else f"the text {str(text)!r}"
         case _:
             return "a mapping" if isinstance(value, dict) else "a list"
@@ -114,5 +114,5 @@ def _describe(value: Any, *, secret: bool) -> str:
 
 def did_you_mean(word: str, allowed: Iterable[str], otherwise: str) -> str:
     """Return the similar name that was probably meant, or else `otherwise`."""
-    near = get_close_matches(word.lower(), allowed, n=1)
+    near = get_close_matches(word.lower(), allowed, n=1, cutoff=NEAR)
     return f"; did you mean {near[0]!r}?" if near else otherwise

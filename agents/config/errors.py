@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pager.errors import PagerError
 
+NEAR = 0.75  # how alike a word has to be to a name to be guessed to mean it, from 0 to 1
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigPlace:

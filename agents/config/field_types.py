@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from agents.config.variables import Expanded
+from pager.clock import read_duration
 from pager.errors import RejectedError
 from pager.home import Home
 from pager.safety.redaction import redacted
@@ -59,6 +60,17 @@ def _pattern(pattern: str) -> Any:
     return Field(json_schema_extra={"pattern": pattern})
 
 
+def _check_duration(text: str) -> str:
+    try:
+        read_duration(text)
+    except RejectedError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+DURATION_PATTERN = r"^\s*[0-9]{1,6}[hdw]\s*$"
+Duration = Annotated[str, AfterValidator(_check_duration), _pattern(DURATION_PATTERN)]
+FactTag = Annotated[str, _matching(r"(?s)\s*\S.*", "a tag has letters."), Field(json_schema_extra={"pattern": r"\S"})]
 Name = Annotated[str, AfterValidator(_check_name), _pattern(NAME_PATTERN)]
 BlockName = Annotated[
     str, _matching(BLOCK_NAME_PATTERN, "use letters, digits, _ and -, beginning with a letter, at most 64.")

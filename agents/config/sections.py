@@ -13,6 +13,8 @@ from agents.config.field_types import (
     BLOCK_NAME_PATTERN,
     BlockName,
     Count,
+    Duration,
+    FactTag,
     Flag,
     Host,
     Port,
@@ -253,6 +255,9 @@ class ArchivalConfig(Section):
     port: 8000, ssl: true, headers: {...}, tenant: ..., database: ...}. The facts are always in the agent's directory,
     too."""
     prefetch: PrefetchConfig = PrefetchConfig()
+    retention: dict[FactTag, Duration] = {}
+    """How long facts of a tag are true that are stored without an end: hours, days or weeks, such as {note: 90d}. Of
+    several tags the shortest counts. Facts that are there already keep theirs."""
 
     @property
     def of_chroma(self) -> EmbedderConfig | None:
@@ -283,7 +288,7 @@ class LimitsConfig(Section):
 
 
 class PricesConfig(Section):
-    """Dollars per million tokens."""
+    """Dollars per million tokens, and per thousand searches."""
 
     input: Price
     """Tokens sent."""
@@ -293,3 +298,6 @@ class PricesConfig(Section):
     """Tokens read from the cache. Default: 0.1 of input."""
     cache_write: Price = Field(default_factory=lambda others: others.get("input", 0) * 1.25)
     """Tokens written to the cache. Default: 1.25 of input, with cache_ttl 1h twice the input."""
+    web_search: Price = 10.0
+    """A thousand searches of the provider's own tool (`server: web_search_...`). What other tools of a provider cost
+    beside their tokens, such as the time of a code execution, is not counted."""

@@ -168,6 +168,9 @@ class WebTool(ToolConfig):
     """A page that takes longer, with all redirects, is answered with an error."""
 
 
+ANY = "*"  # at the end of a pattern of `allow`: any words
+
+
 class ShellTool(ToolConfig):
     """Commands in a directory: run_command."""
 
@@ -181,13 +184,25 @@ class ShellTool(ToolConfig):
     approve: Literal["never", "always"] = "always"
     """always: a person is asked before each command that `allow` does not name; never: no command is asked for."""
     allow: Annotated[tuple[Annotated[tuple[Text, ...], Field(strict=False)], ...], Field(strict=False)] = ()
-    """Commands that run unasked, as lists of words: [[git, status], [pytest, "*"]]. "*" at the end means any words.
-    Such a command runs without a shell. A program that runs files of the directory, such as pytest, runs what the agent
-    wrote there, too."""
+    """Commands that run unasked, as lists of words: [[git, status], [pytest, "*"]]. "*" at the end means any words, and
+    stands nowhere else. Such a command runs without a shell. A program that runs files of the directory, such as
+    pytest, runs what the agent wrote there, too."""
     sandbox: Literal["if_available", "required", "off"] = "if_available"
-    """Run commands inside of bubblewrap. if_available: where it works; required: nowhere else."""
+    """Run commands inside of bubblewrap. if_available: where it works; required: nowhere else. Without it a command can
+    do what you can: read your files, use the network, and end the process that would end it."""
     network: Flag = False
     """true: commands in the sandbox reach the network. Without a sandbox they always do."""
+
+    @field_validator("allow")
+    @classmethod
+    def _any_at_the_end(cls, allow: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        for pattern in allow:
+            shown = f"[{', '.join(pattern)}]"
+            if not pattern:
+                raise ValueError("has an empty list of words, which no command has; leave it out.")
+            if ANY in pattern[:-1]:
+                raise ValueError(f'{shown}: "*" stands for any words at the end of a list only; write the words there.')
+        return allow
 
 
 _DATED = re.compile(r"[a-z][a-z0-9_]*_\d{8}")

@@ -4,7 +4,8 @@
 replaced, and for every key and value the place where it was written. Problems are a ConfigError.
 
 Scalars are those of YAML 1.2's core schema, as in editors: `off`, `yes` and `2026-05-03` are texts (PyYAML's own 1.1
-would read them as false, true and a date). One document per file, no custom tags, no merge keys, no duplicate keys.
+would read them as false, true and a date). Merge keys (<<) are read. One document per file, no custom tags, no
+duplicate keys.
 
     >>> document = read(Path("agent.yaml"), os.environ)
     >>> document.data["name"], str(document.at("name").value)
@@ -18,7 +19,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
+from agents.config.errors import NEAR, ConfigError, ConfigPlace, ConfigProblem
 from agents.config.variables import SURROGATE, expand
 from pager.safety import foreign_files
 
@@ -179,8 +180,9 @@ def _text(path: Path, named_at: ConfigPlace | None, key: str) -> str:
         raw = foreign_files.read_bytes(path)
     except FileNotFoundError:
         siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = get_close_matches(path.name, sorted(siblings), n=1)
-        hint = f"Did you mean {str(path.with_name(near[0]))!r}?" if near else "Check the path."
+        stems = {Path(other).stem: other for other in sorted(siblings) if Path(other).suffix == path.suffix}
+        near = get_close_matches(path.stem, stems, n=1, cutoff=NEAR)
+        hint = f"Did you mean {str(path.with_name(stems[near[0]]))!r}?" if near else "Check the path."
         what = f"{key}there is no file {path}" if named_at else "there is no such file"
         _fail(named_at or ConfigPlace(path), f"{what}. {hint}")
     except (OSError, ValueError) as error:
@@ -231,6 +233,7 @@ class _Walk:
         self._environ = environ
         self._problems = problems
         self._open = set[int]()
+        self._merged: dict[int, list[tuple[Any, Any]] | None] = {}  # by nodes; None: not complete yet
 
     def document(self, named_at: ConfigPlace | None, key: str, *, text: str | None = None) -> Document:
         try:
@@ -268,11 +271,9 @@ class _Walk:
 
     def _mapping(self, node: Any, path: KeyPath) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for key_node, value_node in node.value:
+        for key_node, value_node in self._pairs(node):
             place, key = self._place(key_node), key_node.value
-            if key_node.tag == f"{_TAG}merge":
-                self._problem(place, "merge keys (<<) are not supported. Use extends.")
-            elif key_node.tag != f"{_TAG}str":
+            if key_node.tag != f"{_TAG}str":
                 hint = f'Put it in quotes: "{key}".' if isinstance(key, str) else "Give it a name."
                 self._problem(place, f"a key has to be text. {hint}")
             elif key in found:
@@ -282,6 +283,30 @@ class _Walk:
                 self._scalar(key_node, place)
                 found[key] = self._value(value_node, (*path, key), place)
         return found
+
+    def _pairs(self, node: Any) -> list[tuple[Any, Any]]:
+        """Return the keys and values of a mapping: its own, then those that it merges (<<) and does not have."""
+        if (found := self._merged.get(id(node))) is not None:
+            return found
+        if id(node) in self._merged:
+            _fail(self._place(node), "this merges itself through an alias (*). Write it out.")
+        self._merged[id(node)] = None
+        own, merged = list[tuple[Any, Any]](), dict[str, tuple[Any, Any]]()
+        for key, value in node.value:
+            if key.tag != f"{_TAG}merge":
+                own.append((key, value))
+                continue
+            for each in value.value if value.id == "sequence" else [value]:
+                if each.id != "mapping":
+                    self._problem(
+                        self._place(key), "<< merges mappings: give an alias such as *base, or a list of them."
+                    )
+                    break
+                for pair in self._pairs(each):
+                    merged.setdefault(str(pair[0].value), pair)
+        names = {str(key.value) for key, _ in own}
+        self._merged[id(node)] = pairs = [*own, *(pair for name, pair in merged.items() if name not in names)]
+        return pairs
 
     def _scalar(self, node: Any, place: ConfigPlace) -> str | int | float | bool | None:
         kind, text = node.tag.removeprefix(_TAG), cast("str", node.value)

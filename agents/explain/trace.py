@@ -8,16 +8,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from agents.explain import AnyMemory, trace_events
 from agents.explain.trace_events import RESIDENCIES, TraceEvent, quoted, searches
 from agents.explain.trace_reasons import is_purged, reasons
 from pager.errors import NotFoundError, RejectedError
 from pager.inspect import Places, PromptPiece, SaidPart, contains_text, normalize_text
-from pager.types import Hit, read_page_id, read_step_id
+from pager.types import Fact, Hit, read_page_id, read_step_id
 
 MOST = 5  # pages, searches and similar pages, unless others are asked for
 MOST_COUNTED = 100  # places of a kind that are looked at to choose from
@@ -148,7 +149,7 @@ def trace(reader: AnyMemory, text: str, at: str | None = None, *, limit: int = M
             hits += reader.search_archive(text, limit=limit)
             hits += reader.search_recall(text, limit=limit)
         held = [] if missing else _held(reader, subject, at)
-        names = _by_relevance(subject, held, at)
+        names = _by_relevance(subject, held, at, partial(trace_events.has_ended, reader))
         verdict = _verdict(reader, subject, held, names, at)
         verdict = Verdict(at, present=False, reasons=(missing,)) if missing else verdict
         lives = tuple(_life(reader, subject, name, held) for name in names[:limit])
@@ -176,14 +177,16 @@ def _missing_page(reader: AnyMemory, text: str) -> str:
     return f"There is no {'fact' if kind == 'f' else 'step'} {quoted(text.strip())}: {existing}."
 
 
-def _by_relevance(subject: _Subject, held: Sequence[Place], at: str | None) -> list[str]:
+def _by_relevance(
+    subject: _Subject, held: Sequence[Place], at: str | None, has_ended: Callable[[Fact], bool]
+) -> list[str]:
     """Return the places of a text, pages by their ids and core blocks by their names: what is in the prompt first, then
     blocks, true facts, steps and ended facts, of each the newest first; what came after `at` stands last."""
     before = sys.maxsize if at is None else read_step_id(at)
     later = {page for page in subject.steps if read_step_id(page) >= before}
     later |= {fact.id for fact in subject.places.facts if read_step_id(fact.step) >= before}
     shown = {place.page_id for place in held}
-    facts = {fact.id: 1 if fact.valid_until is None else 3 for fact in subject.places.facts}
+    facts = {fact.id: 3 if has_ended(fact) else 1 for fact in subject.places.facts}
     kinds = dict.fromkeys(subject.places.core, 0) | facts | dict.fromkeys(subject.steps, 2)
     if not kinds:
         return list(subject.pages)  # a skill
@@ -211,6 +214,9 @@ def _events(reader: AnyMemory, subject: _Subject, page: str) -> Iterator[TraceEv
         for part in parts:
             yield from trace_events.moved(reader, part.page_id)
     yield from trace_events.moved(reader, page)
+    for fact in subject.places.facts:
+        if fact.id == page:
+            yield from trace_events.expired(reader, fact)
     for residency in reader.history.residencies(page):
         if residency.how != "step" and residency.until_step is not None:
             yield trace_events.left(reader, residency)

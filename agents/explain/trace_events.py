@@ -8,8 +8,9 @@ from typing import Any
 
 from agents.explain import AnyMemory
 from agents.explain.scores import rounded
+from pager.clock import format_minute
 from pager.inspect import CoreVersion, SaidPart, compose_accents, normalize_text
-from pager.types import Movement, Residency
+from pager.types import Fact, Movement, Residency
 
 QUOTED_CHARS = 160
 AROUND_CHARS = 60
@@ -70,6 +71,19 @@ def moved(reader: AnyMemory, page_id: str) -> Iterator[TraceEvent]:
         write = SENTENCES.get(row.event)
         text = write(row, reader) if write else f"{row.event} of {row.page_id}: {row.reason}"
         yield TraceEvent(row.at, _shown_step(row.step), row.event, row.page_id, _sentence(text))
+
+
+def has_ended(reader: AnyMemory, fact: Fact) -> bool:
+    """Return True if a fact is over, whatever ended it. One that begins later is not."""
+    return fact.valid_until is not None and fact.valid_until <= max(fact.valid_from, reader.inspect.present())
+
+
+def expired(reader: AnyMemory, fact: Fact) -> Iterator[TraceEvent]:
+    """Yield the end of a fact that came by itself. Nothing is written at that moment: the fact has had its end since it
+    was stored."""
+    if fact.valid_until is not None and fact.valid_until == fact.expires and has_ended(reader, fact):
+        text = f"{fact.id} expired; searches find it for earlier moments alone"
+        yield TraceEvent(fact.valid_until, "", "expire", fact.id, _sentence(text))
 
 
 def left(reader: AnyMemory, residency: Residency) -> TraceEvent:
@@ -169,7 +183,8 @@ def _archived(row: Movement, reader: AnyMemory) -> str:
     replaced = f"; it superseded {fact.supersedes}" if fact.supersedes else ""
     text = "" if fact.purged else f": {quoted(fact.text)}"
     came = f", from {', '.join(map(str, fact.sources))}" if fact.via else ""
-    return f"{by(row.actor)} archived it as {row.page_id}{key}{came}{replaced}{text}"
+    until = f", to be true until {format_minute(fact.expires)}" if fact.expires else ""
+    return f"{by(row.actor)} archived it as {row.page_id}{key}{came}{until}{replaced}{text}"
 
 
 def _superseded(row: Movement, reader: AnyMemory) -> str:
@@ -208,6 +223,7 @@ SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     "drop": lambda row, _: f"{row.page_id} was taken out of the prompt: {row.reason}",
     "restore": lambda row, _: f"{row.page_id} says again what {row.detail.get('of')} said, because {row.reason}",
     "source": lambda row, _: f"{row.page_id} lost a source: {row.reason}",
+    "withdraw": lambda row, _: f"{by(row.actor)} withdrew the turn of {row.page_id}: no search finds it any more",
     "forget": lambda row, _: (
         f"{by(row.actor)} {'took the message' if row.detail.get('session') else 'ended the fact'} "
         f"{row.page_id}{' back' if row.detail.get('session') else ''}: {row.reason}"

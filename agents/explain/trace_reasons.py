@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from agents.explain import AnyMemory
 from agents.explain.trace_events import TraceEvent, by, quoted, searches
+from pager.clock import format_minute
 from pager.inspect import Places, SaidPart, normalize_text
 from pager.types import Fact, read_step_id
 
@@ -54,6 +55,11 @@ def _step_reason(reader: AnyMemory, page: str, parts: Sequence[SaidPart], at: st
         return f"{page} was only said after that request."
     if is_purged(reader, page, at):
         return f"{page} was purged: its text is gone for good."
+    if withdrawn := reader.ledger(page=page, events=["withdraw"], at=at):
+        row, turn = withdrawn[-1], reader.inspect.step(page).turn
+        return (
+            f"{page} was withdrawn after {row.step}: {by(row.actor)} took the turn of {turn} back. No search finds it."
+        )
     if reader.inspect.step(page).kind == "record":
         return f"{page} was recorded from elsewhere: it is found by search_recall, and never in the prompt by itself."
     stays = [row for row in reader.history.residencies(page) if row.how == "step" and _number(row.from_step) < before]
@@ -104,6 +110,9 @@ def _fact(reader: AnyMemory, fact: Fact, wanted: str, at: str | None) -> str:
         return f"{fact.id} had ended: {by(ended[-1].actor)} said after {ended[-1].step}: {ended[-1].reason}"
     if ended:
         return f"{fact.id} had been superseded by {ended[-1].detail.get('by')} after {ended[-1].step}."
+    asked_at = reader.inspect.present() if at is None else reader.inspect.step(at).at
+    if fact.expires is not None and fact.expires <= asked_at:
+        return f"{fact.id} had expired at {format_minute(fact.expires)}: it was stored to be true until then."
     found = [event for event in _searches(reader, fact.id, fact.text, wanted, at) if event.at >= fact.at]
     if not found:
         return f"{fact.id} was in the archive, and nothing has asked for it."

@@ -16,6 +16,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from hmac import compare_digest
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any, cast
 
 import anyio
@@ -181,7 +182,10 @@ def _server(name: str, tools: list[Tool]) -> Server[Any]:
             return _result(f"{tool.name} failed: {describe_error(error)}", is_error=True)
 
     instructions = INSTRUCTIONS.format(name=name)
-    return Server(f"selfpager {name}", instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool)
+    return Server(
+        f"selfpager {name}", version=version("selfpager"), instructions=instructions, on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )  # fmt: skip
 
 
 def _result(output: Output, *, is_error: bool = False) -> types.CallToolResult:

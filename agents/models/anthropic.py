@@ -15,11 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
-from agents.models.http import RECORD_SECONDS, RETRIES, is_local, local_client, status_error
+from agents.models.http import RECORD_SECONDS, RETRIES, Reachable, is_local, local_client, status_error
 from agents.models.model import (
     FinishedReply,
     Json,
-    ModelError,
     ModelRefusedError,
     ModelUnavailableError,
     UnreadableReplyError,
@@ -59,7 +58,7 @@ def make_client(provider: str, *, base_url: str | None, api_key: str | None, rea
     return anthropic.Anthropic(**options, api_key=api_key)
 
 
-class AnthropicModel:
+class AnthropicModel(Reachable):
     """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second. After
     `read_seconds` without a word a stream counts as lost."""
 
@@ -73,7 +72,7 @@ class AnthropicModel:
         self._made: Anthropic | None = None
         self._counts = True
         given = api_key or is_local(base_url) or any(map(os.environ.get, KEY_VARIABLES))
-        self._may_lack_key = provider == "anthropic" and not given
+        self.may_lack_key = provider == "anthropic" and not given
 
     @property
     def _client(self) -> Anthropic:
@@ -93,31 +92,15 @@ class AnthropicModel:
             self._made.close()
             self._made = None
 
-    def problem(self) -> str:
-        """Return why no request can succeed: there is no key. The SDK, which takes a second to import, knows more
-        places for one than the environment."""
-        if not self._may_lack_key:
-            return ""
-        try:
-            client = self._client
-        except ModelRefusedError as error:
-            return str(error)
+    def check_key(self) -> str:
+        """Make the client. Return that it has no key, if so."""
+        client = self._client
         return "" if client.api_key or client.auth_token or getattr(client, "_token_cache", None) else NO_KEY
 
-    def unreachable(self) -> str:
-        """Ask for the model's record. Return what is wrong with the address, the key or the model."""
-        import anthropic
-
-        try:
-            with _errors_translated(self._client):
-                self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
-        except ModelUnavailableError as error:
-            return str(error) if isinstance(error.__cause__, anthropic.APIConnectionError) else ""
-        except ModelError as error:
-            status = getattr(error.__cause__, "status_code", None)
-            # A server without records says 404, too.
-            return str(error) if status in (401, 403) or (status == 404 and "model:" in str(error)) else ""
-        return ""
+    def ask_for_record(self) -> object:
+        """Ask for the model's record."""
+        with _errors_translated(self._client):
+            return self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
 
     def _params(self, params: Json) -> Json:
         return {"model": self.name, **params, **({"thinking": self._thinking} if self._thinking else {})}

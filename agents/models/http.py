@@ -14,6 +14,7 @@ from agents.models.model import (
     ModelUnavailableError,
     PromptTooLongError,
 )
+from pager import shortened
 
 if TYPE_CHECKING:
     from httpx2 import Client, Timeout
@@ -31,6 +32,7 @@ MEDIA_STATUSES = frozenset({400, 404, 415, 422})
 NO_MEDIA = re.compile("image input is not supported|cannot identify image", re.IGNORECASE)  # servers say it with 500
 KIND_CHARS = 100
 NOT_ABOUT_SIZE = frozenset({401, 403, 404})
+UNKNOWN_MODEL = re.compile(r"model\b.{0,200}(does not exist|not found)|model: ", re.IGNORECASE)
 TOO_LONG = re.compile(
     "|".join((
         r"prompt is too long|input is too long|too large for model with|request too large|string_above_max_length",
@@ -41,6 +43,40 @@ TOO_LONG = re.compile(
     )),
     re.IGNORECASE,
 )  # fmt: skip
+
+
+class Reachable:
+    """`problem` and `unreachable` of a model behind HTTP, asked before the first message."""
+
+    may_lack_key = False  # no key was given, and none is in the usual variable
+
+    def check_key(self) -> str:
+        """Make the client. Return what is wrong with its key, or raise ModelRefusedError."""
+        raise NotImplementedError
+
+    def ask_for_record(self) -> object:
+        """Ask for the model's record, within `RECORD_SECONDS`. Raise ModelError."""
+        raise NotImplementedError
+
+    def problem(self) -> str:
+        """Return why no request can succeed: there is no key, or no client can be made. An SDK, which takes a second to
+        import, knows more places for a key than the environment."""
+        try:
+            return self.check_key() if self.may_lack_key else ""
+        except ModelRefusedError as error:
+            return str(error)
+
+    def unreachable(self) -> str:
+        """Ask for the model's record. Return what is wrong with the address, the key or the model."""
+        try:
+            self.ask_for_record()
+        except ModelError as error:
+            status = getattr(error.__cause__, "status_code", None)
+            is_lost = status is None and isinstance(error, ModelUnavailableError)
+            # A server without records says 404, too.
+            is_unknown = status == HTTPStatus.NOT_FOUND and UNKNOWN_MODEL.search(str(error))
+            return str(error) if is_lost or is_unknown or status in (401, 403) else ""
+        return ""
 
 
 def is_local(base_url: str | None) -> bool:
@@ -70,7 +106,7 @@ def status_error(status: int, text: str, *, kind: str = "", retry_after: str = "
     The status decides, whatever the body calls itself. Only in the middle of a stream, whose status was 200, there is
     nothing but the `kind`. `hint` says what to do about it.
     """
-    text, kind = " ".join(text.split())[:MESSAGE_CHARS], kind[:KIND_CHARS]
+    text, kind = shortened(text, MESSAGE_CHARS), kind[:KIND_CHARS]
     if status not in NOT_ABOUT_SIZE and TOO_LONG.search(f"{kind} {text}"):
         return PromptTooLongError(text)
     worth_waiting = status in WORTH_WAITING or (status == HTTPStatus.OK and kind in KINDS_WORTH_WAITING)

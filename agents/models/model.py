@@ -1,6 +1,6 @@
 """The protocol `Model`, a finished reply, and the errors of a request.
 
-A model of your own inherits from `Model` and has a `name` and `stream`; README has an example.
+A model of your own inherits from `Model` and has a `name` and `stream`; docs/agents.md has an example.
 Requests and replies are those of the Messages API, as dicts. Whatever is not a finished reply is an exception and
 leaves no trace.
 """

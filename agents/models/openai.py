@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
 from agents.models.chat_completions import REASONING_BACK, ReplyReader, request_body
-from agents.models.http import RECORD_SECONDS, RETRIES, TOO_LONG, is_local, local_client, status_error
+from agents.models.http import RECORD_SECONDS, RETRIES, TOO_LONG, Reachable, is_local, local_client, status_error
 from agents.models.model import (
     FinishedReply,
     Json,
@@ -103,7 +103,7 @@ def make_client(*, base_url: str | None, api_key: str | None, read_seconds: floa
     return openai.OpenAI(**options, api_key=api_key)
 
 
-class OpenAIModel:
+class OpenAIModel(Reachable):
     """`Model` over the SDK. The client is made at the first request: importing the SDK takes a second. After
     `read_seconds` without a word a stream counts as lost."""
 
@@ -114,7 +114,7 @@ class OpenAIModel:
         self.name = name
         self._make = partial(make_client, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._made: OpenAI | None = None
-        self._may_lack_key = not (api_key or is_local(base_url) or os.environ.get("OPENAI_API_KEY"))
+        self.may_lack_key = not (api_key or is_local(base_url) or os.environ.get("OPENAI_API_KEY"))
         self._dialect = Dialect(no_thinking=tuple(NO_THINKING) if thinking == "off" else ())
 
     @property
@@ -139,27 +139,15 @@ class OpenAIModel:
             self._made.close()
             self._made = None
 
-    def problem(self) -> str:
-        """Return why no request can succeed: the client cannot be made, for want of a key."""
-        if self._may_lack_key:
-            try:
-                assert self._client
-            except ModelRefusedError as error:
-                return str(error)
+    def check_key(self) -> str:
+        """Make the client, which raises for want of a key."""
+        assert self._client
         return ""
 
-    def unreachable(self) -> str:
-        """Ask for the model's record. Return what is wrong with the address or the key."""
-        import openai
-
-        try:
-            with _errors_translated(self._client):
-                self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
-        except ModelUnavailableError as error:
-            return str(error) if isinstance(error.__cause__, openai.APIConnectionError) else ""
-        except ModelError as error:
-            return str(error) if getattr(error.__cause__, "status_code", None) in (401, 403) else ""
-        return ""
+    def ask_for_record(self) -> object:
+        """Ask for the model's record."""
+        with _errors_translated(self._client):
+            return self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         """Send a request, yield the reply as it comes and return it whole."""

@@ -22,8 +22,10 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from threading import Thread
 from types import MethodType
@@ -174,7 +176,7 @@ class Tool:
             except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
                 answer.set_exception(error)
 
-        Thread(target=work, name=f"tool {self.name}", daemon=True).start()
+        Thread(target=copy_context().run, args=(work,), name=f"tool {self.name}", daemon=True).start()
         left = self.timeout_seconds
         try:
             while left > 0 and not wait([answer], min(left, SLICE_SECONDS)).done:
@@ -215,6 +217,9 @@ def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
     failed = f"the {purpose} {reference!r} cannot be imported: "
+    beside = folder / module_name.partition(".")[0]
+    if len(rivals := _importable(beside)) > 1:  # one of them may be made by a command of the agent's
+        raise ToolConfigError(f"{failed}{' and '.join(map(str, rivals))} have one name. Remove or rename one of them.")
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
@@ -222,7 +227,7 @@ def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
     except Exception as error:
         raise ToolConfigError(f"{failed}{type(error).__name__}: {error}") from error
     # Python knows a module by its name: of two beside two YAML files it would run the first one's code for both.
-    beside, loaded = folder / module_name.partition(".")[0], Path(getattr(module, "__file__", None) or "").resolve()
+    loaded = Path(getattr(module, "__file__", None) or "").resolve()
     is_beside = beside.is_dir() or beside.with_suffix(".py").is_file()
     if is_beside and not loaded.is_relative_to(folder.resolve()):
         what = f"{module_name} beside the YAML file cannot be used"
@@ -231,6 +236,13 @@ def find(reference: str, folder: Path, purpose: str) -> Callable[..., Any]:
     if not callable(function):
         raise ToolConfigError(f"{module_name} has no function {function_name!r}.")
     return function
+
+
+def _importable(path: Path) -> list[Path]:
+    """Return what Python would import by a name: a package, a module, an extension or a compiled module."""
+    package = [path / "__init__.py"] if (path / "__init__.py").exists() else []
+    modules = (path.parent / f"{path.name}{ending}" for ending in all_suffixes())
+    return [*package, *(each for each in modules if each.exists())]
 
 
 @cache  # by the function: its methods on all instances are described alike

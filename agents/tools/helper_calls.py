@@ -7,6 +7,7 @@ has spent. A call whose helper was stopped stays open, and its helper goes on wh
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -180,6 +181,7 @@ class _Thread(Thread):
     ) -> None:  # fmt: skip
         super().__init__(name=f"helper {call.name}", daemon=True)
         self.call = call
+        self._context = copy_context()  # of whoever watches
         self._run = start(call, sources, self._ask)
         self._queue = queue
         self._left = False
@@ -187,6 +189,9 @@ class _Thread(Thread):
 
     def run(self) -> None:
         """Work until the helper is done, or was left."""
+        self._context.run(self._work)
+
+    def _work(self) -> None:
         events = self._run.events()
         try:
             while not self._left:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from agents.tools.functions import Json, Output, Tool, definitions_of
 from pager import Block, Clock, Hit, Memory, MemoryReader, PageText, RejectedError, SkillSpec, count_tokens, one_line
+from pager.clock import format_minute
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 from pager.safety.sources import label
 
@@ -149,21 +150,29 @@ class MemoryTools(ReadingTools[Memory]):
         return f"{done} {_size(self._memory.core_replace(block, old_text, new_text, **self._who))}"
 
     def archive(
-        self, text: str, key: str | None = None, tags: list[str] | None = None, valid_from: str | None = None
-    ) -> str:
+        self, text: str, key: str | None = None, tags: list[str] | None = None, valid_from: str | None = None,
+        valid_until: str | None = None,
+    ) -> str:  # fmt: skip
         """Store a fact for good, one per call, as a sentence that stands by itself.
 
         Args:
             key: What it is about, such as "seat". A new fact with the same key supersedes the old one.
             valid_from: When it began to be true, if not now (2026-05-03).
+            valid_until: The last day on which it is true, if that is known.
         """
-        fact = self._memory.archive(text, key=key, tags=tags or (), valid_from=valid_from, **self._who)
+        fact = self._memory.archive(
+            text, key=key, tags=tags or (), valid_from=valid_from, valid_until=valid_until, **self._who
+        )
         [last] = self._memory.ledger(page=fact.id, limit=1)
         lines = [f"It is there already, as {fact.id}." if last.event == "repeat" else f"Stored as {fact.id}."]
         if fact.supersedes is not None:
             lines.append(f"It supersedes {fact.supersedes}: {one_line(self._memory.fact(fact.supersedes).text)}")
-        if fact.valid_until is not None:
-            lines.append(f"It is part of the past: {fact.superseded_by} holds since {_day(fact.valid_until)}.")
+        if fact.superseded_by is not None:
+            successor = self._memory.fact(fact.superseded_by)
+            lines.append(f"It is part of the past: {successor.id} holds since {_day(successor.valid_from)}.")
+        elif fact.valid_until is not None:
+            is_over = fact.valid_until <= self._clock.now()
+            lines.append(f"It {'was' if is_over else 'is'} true until {format_minute(fact.valid_until)}.")
         near = self._memory.similar_facts(fact.id, actor=self._actor)
         lines += [f"Close to it: {hit.page_id}{label(hit.via)}: {one_line(hit.text)}" for hit in near]
         return self._bounded(lines)

@@ -12,6 +12,7 @@ that answered it; None names the next request.
 """
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from itertools import groupby
 
 from pager.arguments import normalized
@@ -189,7 +190,9 @@ class Inspection:
         uses."""
         _check_kind(kind, FACTS, "facts")
         origin = read_source(source).origin if source else ""
-        return self._store.lists.facts(kind, text, origin, *_span(offset, limit), _step_number(at), prefix=prefix)
+        return self._store.lists.facts(
+            kind, text, origin, self._now(), *_span(offset, limit), _step_number(at), prefix=prefix
+        )
 
     def records(self, session: str, *, limit: int | None = None, before: str | None = None) -> list[Record]:
         """Return the messages from elsewhere of a session, oldest first; with `limit` the newest of them, with
@@ -241,13 +244,19 @@ class Inspection:
         return self._store.archive.most_used(limit)
 
     def never_used_facts(self, limit: int = 20) -> list[Fact]:
-        """Return the oldest facts without an end that nothing ever returned."""
-        return self._store.archive.never_used(limit)
+        """Return the oldest facts that nothing ever returned and that have not ended."""
+        return self._store.archive.never_used(limit, self._now())
 
     def current_fact(self, key: str) -> Fact | None:
         """Return the fact of a key that is true now, if there is one."""
-        lasting = [fact for fact, _ in self._store.archive.versions(normalized(key), beyond=self._now())]
-        return next((fact for fact in lasting if to_micros(fact.valid_from) <= self._now()), None)
+        now = self.present()
+        versions = [fact for fact, _ in self._store.archive.versions(normalized(key), beyond=to_micros(now))]
+        lasting = [fact for fact in versions if fact.valid_until is None or fact.valid_until > now]
+        return next((fact for fact in lasting if fact.valid_from <= now), None)
+
+    def present(self) -> datetime:
+        """Return the moment at which facts are true now."""
+        return self._archive.present()
 
     def is_true(self, fact: Fact) -> bool:
         """Return True if a fact is true now."""

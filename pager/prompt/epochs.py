@@ -94,6 +94,10 @@ class Epochs:
         pins = self._store.prompt.pins()
         return [blocks.text_block(markup.pinned(pin.page_id, self._pages.piece(pin))) for pin in pins]
 
+    def unpin_expired(self) -> None:
+        """Let pinned facts go that have expired."""
+        self._pages.unpin_expired()
+
     def draft(self, state: PromptState, plan: Plan, reason: str) -> Draft:
         """Build the epoch that a plan describes. The `reason` is for the ledger."""
         leaving_ids = set(plan.leaving)

@@ -84,6 +84,11 @@ class Prompt:
         """Load the state again at its next use: after a rollback it may hold more than the disk."""
         self._state = self._logged_limits = None
 
+    def start_anew(self) -> None:
+        """Load the state again after the newest turn was withdrawn: what was sent, and how large it was, is no more."""
+        self._sent, self._too_long = None, 0.0
+        self.invalidate()
+
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Commit what is done inside, or nothing: then a request that was made inside was never made."""

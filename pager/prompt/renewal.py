@@ -26,6 +26,7 @@ class Renewal:
         `factor` is how much larger the prompt is than estimated. Raises WindowTooSmallError.
         """
         limits, counter = self._window.limits, self._window.counter
+        self._epochs.unpin_expired()
         best: Draft | None = None
         measured = 0
         for attempt in range(MAX_ATTEMPTS):

@@ -65,7 +65,10 @@ FUNCTION_WORDS = frozenset(
         """
     )
 )
+# "What do I ...?" is about the person who asks; "can you help me?" and "what should I say?" are about the talk itself.
 OF_SELF = frozenset({"i", "me", "my", "mine"})
+ASKING = frozenset({"what", "which", "who", "whose", "whom", "when", "where", "how"})
+OF_TALK = frozenset({"you", "your", "should", "shall", "can", "could", "may", "might", "would"})
 SMALL_TALK = Path(__file__).parent.parent / "data" / "small_talk.json"
 
 
@@ -152,8 +155,9 @@ def count_telling(telling: Sequence[str]) -> int:
 
 
 def asks_of_self(text: str) -> bool:
-    """Return True for a question, in English, about the person who asks it."""
-    return "?" in text and not OF_SELF.isdisjoint(_WORD.findall(_plain(text)))
+    """Return True for a question, in English, about what the person who asks it is, has or does."""
+    found = _WORD.findall(_plain(text)) if "?" in text else []
+    return not (OF_SELF.isdisjoint(found) or ASKING.isdisjoint(found)) and OF_TALK.isdisjoint(found)
 
 
 def _plain(text: str) -> str:

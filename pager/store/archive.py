@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -13,14 +13,14 @@ from pager.clock import from_micros
 from pager.safety.sources import Source, stored_name, untrusted_of
 from pager.store.database import Database, Row, any_of, text_digest
 from pager.store.rows import FactFilter, FactSize, Origin
-from pager.types import FOREVER, Fact, FactCounts, FactUse
+from pager.types import FOREVER, Fact, FactCounts, FactUse, Json
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _TERMS = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.fact_terms USING fts5vocab (main, fact_words, row)"
-_NEVER_USED = "uses = 0 AND valid_until IS NULL AND purged = 0"
+_NEVER_USED = "uses = 0 AND purged = 0 AND valid_until"  # IS NULL, or > :at
 # A fact that is true at :at. Purged ones are never found.
 _TRUE_AT = "f.purged = 0 AND f.valid_from <= {at} AND (f.valid_until IS NULL OR f.valid_until > {at})"
 _REPEAT = (
@@ -40,15 +40,15 @@ class ArchiveTable:
     def append(
         self, text: str, key: str | None, tags: Sequence[str], valid_from: int, valid_until: int | None, at: int,
         actor: str, step: int, *, stated: bool, sources: Sequence[Origin], supersedes: int | None = None,
-        superseded_by: int | None = None,
+        superseded_by: int | None = None, expires: int | None = None,
     ) -> int:  # fmt: skip
         """Insert a fact. Return its number."""
         self._db.vector_changes += 1
         fact = self._db.run(
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
-            " superseded_by, digest, sources, trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " superseded_by, expires, digest, sources, trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (text, key, json.dumps(list(tags), ensure_ascii=False), valid_from, stated, valid_until, at, actor, step,
-             supersedes, superseded_by, text_digest(text), *_stored(sources)),
+             supersedes, superseded_by, expires, text_digest(text), *_stored(sources)),
         )  # fmt: skip
         if tags:
             self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
@@ -59,9 +59,22 @@ class ArchiveTable:
         values = (text_digest(text), text, key, json.dumps(list(tags), ensure_ascii=False), start, at, at)
         return self._db.value(_REPEAT, values)
 
+    def renew_end(self, fact: int, expires: int) -> None:
+        """Let a fact end at another moment, or earlier if another version takes its place."""
+        sql = (
+            "UPDATE facts SET expires = :end, valid_until ="
+            " CASE WHEN superseded_by IS NULL THEN :end ELSE min(valid_until, :end) END WHERE id = :fact"
+        )
+        self._db.run(sql, {"end": expires, "fact": fact})
+
+    def expired(self, before: int) -> list[Fact]:
+        """Return the facts that were given an end before a moment, by their ids; not purged ones."""
+        sql = "SELECT * FROM facts WHERE expires < ? AND purged = 0 ORDER BY id"
+        return [self._fact(row) for row in self._db.rows(sql, (before,))]
+
     def origins(self, fact: int) -> list[Origin]:
         """Return the sources of a fact, each with the time at which it was stored."""
-        return list(_origins(self._db.value("SELECT sources FROM facts WHERE id = ?", (fact,), "[]")))
+        return _origins(self._db.value("SELECT sources FROM facts WHERE id = ?", (fact,), "[]"))
 
     def put_sources(self, fact: int, sources: Sequence[Origin]) -> None:
         """Replace the sources of a fact."""
@@ -94,9 +107,17 @@ class ArchiveTable:
         return {row["id"]: {row["step"], row["turn"]} for row in self._db.rows(sql)}
 
     def versions(self, key: str, *, beyond: int | None = None) -> list[tuple[Fact, bool]]:
-        """Return the facts of a key that do not end by `beyond`, by their start, and if that was stated."""
+        """Return the facts of a key by their start, and if that was stated; with `beyond` those that do not end by it,
+        and the newest, which may have expired."""
         every = "SELECT * FROM facts WHERE key = :key AND purged = 0"
-        lasting = f"{every} AND valid_until IS NULL UNION ALL {every} AND valid_until > :beyond"  # each in the index
+        newest = f"{every} AND superseded_by IS NULL AND forgotten IS NULL"
+        lasting = " UNION ALL ".join(  # each in an index
+            (
+                f"{every} AND valid_until IS NULL",
+                f"{every} AND valid_until > :beyond",
+                f"{newest} AND valid_until <= :beyond",
+            )
+        )
         sql = f"{every if beyond is None else lasting} ORDER BY valid_from, id"
         return [(self._fact(row), bool(row["stated"])) for row in self._db.rows(sql, {"key": key, "beyond": beyond})]
 
@@ -105,27 +126,31 @@ class ArchiveTable:
         purged = self._db.value("SELECT count(*) FROM facts WHERE purged = 1")
         # A fact that is not true has ended, or has not begun; what has not ended and is purged is neither.
         ended = "valid_until IS NOT NULL AND valid_until <= :at"
-        over, to_come, gone, never = (
+        over, to_come, gone, *never = (
             self._db.value(f"SELECT count(*) FROM facts WHERE {condition}", {"at": at})
             for condition in (
                 ended,
                 f"valid_from > at AND valid_from > :at AND NOT ({ended})",
                 f"purged = 1 AND valid_from <= :at AND NOT ({ended})",
-                _NEVER_USED,
+                f"{_NEVER_USED} IS NULL",
+                f"{_NEVER_USED} > :at",
             )
         )
         stored = self._db.value("SELECT max(id) FROM facts", default=0)  # no fact is ever deleted
-        return FactCounts(stored - purged, stored - over - to_come - gone, never)
+        return FactCounts(stored - purged, stored - over - to_come - gone, sum(never))
 
     def most_used(self, limit: int) -> list[FactUse]:
         """Return the facts with the most uses."""
         sql = "SELECT * FROM facts WHERE uses > 0 AND purged = 0 ORDER BY uses DESC, id DESC LIMIT ?"
         return [self.use(row) for row in self._db.rows(sql, (limit,))]
 
-    def never_used(self, limit: int) -> list[Fact]:
-        """Return the oldest facts without an end that nothing ever returned."""
-        sql = f"SELECT * FROM facts WHERE {_NEVER_USED} ORDER BY id LIMIT ?"
-        return [self._fact(row) for row in self._db.rows(sql, (limit,))]
+    def never_used(self, limit: int, at: int) -> list[Fact]:
+        """Return the oldest facts that nothing ever returned and that have not ended at a moment."""
+        rows = list[Row]()
+        for lasting in ("IS NULL", "> :at"):  # each in the index
+            sql = f"SELECT * FROM facts WHERE {_NEVER_USED} {lasting} ORDER BY +id LIMIT :limit"
+            rows += self._db.rows(sql, {"at": at, "limit": limit})
+        return [self._fact(row) for row in sorted(rows, key=lambda row: row["id"])[:limit]]
 
     def newest(self, limit: int, before_step: int | None = None) -> list[Fact]:
         """Return the newest facts, or those that were the newest before a step was written, newest first."""
@@ -329,6 +354,7 @@ class ArchiveTable:
             at=at, actor=row["actor"], step=f"s{row['step']}",
             supersedes=_id(row["supersedes"]), superseded_by=_id(row["superseded_by"]), forgotten=row["forgotten"],
             purged=bool(row["purged"]), sources=sources, via=() if row["trusted"] else untrusted_of(sources),
+            expires=None if row["expires"] is None else from_micros(row["expires"], self._zone),
         )  # fmt: skip
 
 
@@ -341,22 +367,32 @@ def _id(number: int | None) -> str | None:
 
 
 @lru_cache(4096)
-def _origins(stored: str) -> tuple[Origin, ...]:
+def _origins(stored: str) -> list[Origin]:
+    return read_origins(json.loads(stored))
+
+
+def read_origins(rows: Iterable[Json]) -> list[Origin]:
+    """Return the sources of a fact from how they are stored."""
     origins: list[Origin] = []
-    for row in json.loads(stored):
+    for row in rows:
         kind, _, name = stored_name(row["source"]).partition(":")
         via = tuple(map(stored_name, row.get("via", ())))
         origins.append(Origin(Source(kind, name, f"s{row['step']}", via), row["at"]))
-    return tuple(origins)
+    return origins
 
 
 def _stored(origins: Sequence[Origin]) -> tuple[str, bool]:
     """Return the columns `sources` and `trusted`."""
-    rows: list[dict[str, Any]] = []
+    return dump(origin_rows(origins)), not all(source.untrusted for source, _ in origins)
+
+
+def origin_rows(origins: Iterable[Origin]) -> list[Json]:
+    """Return the sources of a fact as they are stored."""
+    rows: list[Json] = []
     for source, at in origins:
         more = {"via": source.via} if source.via else {}
         rows.append({"source": source.origin, "step": int((source.step or "s0")[1:]), "at": at, **more})
-    return dump(rows), not all(source.untrusted for source, _ in origins)
+    return rows
 
 
 def _fitting(wanted: FactFilter) -> tuple[str, list[Any]]:

@@ -97,6 +97,30 @@ class ConversationTable:
         sql = "SELECT id FROM steps WHERE turn = ? AND kind <> 'record' AND kind = 'user' AND done = 0 ORDER BY id"
         return [row["id"] for row in self._db.rows(sql, (turn,))]
 
+    def newest_turn(self, *, without: Collection[int]) -> int | None:
+        """Return the newest turn that holds none of these steps."""
+        kept = f"id NOT IN ({','.join(map(str, without))})"
+        return self._db.value(f"SELECT max(turn) FROM steps WHERE kind <> 'record' AND {kept}")
+
+    def steps_of(self, turn: int) -> list[int]:
+        """Return the steps of a turn, in order."""
+        rows = self._db.rows("SELECT id FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id", (turn,))
+        return [row["id"] for row in rows]
+
+    def step_before_turn(self, turn: int, *, without: Collection[int]) -> Row | None:
+        """Return the last step of the conversation before a turn that is none of these."""
+        kept = f"id NOT IN ({','.join(map(str, without))})"
+        sql = f"SELECT * FROM steps WHERE kind <> 'record' AND turn < ? AND {kept} ORDER BY turn DESC, id DESC LIMIT 1"
+        return self._db.row(sql, (turn,))
+
+    def tools_begun(self, turn: int) -> list[str]:
+        """Return the tools that ran in a turn, or may have, in order; the memory's own have no intent."""
+        sql = (
+            "SELECT DISTINCT json_extract(p.block, '$.name') AS name FROM calls c JOIN parts p ON p.id = c.part"
+            " JOIN steps s ON s.id = c.step WHERE s.turn = ? AND c.began_at IS NOT NULL ORDER BY c.part"
+        )
+        return [row["name"] for row in self._db.rows(sql, (turn,))]
+
     def newest_of_turn(self, turn: int, limit: int) -> list[Row]:
         """Return the last steps of a turn, newest first, resident or not."""
         sql = "SELECT * FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id DESC LIMIT ?"

@@ -1,9 +1,9 @@
 """The ledger: one row for every movement, written in the transaction that makes it. SQL.
 
-Events: archive, repeat, supersede, forget, restore, source (one was taken off a fact), done, purge, core, evict, drop,
-page_in, page_out, pin, unpin, recall, spill, notice, epoch, digest, search, interrupted, command, index, embedder,
-error. The reason of an eviction contains `unannounced` if the agent was not told of it before. `tokens` is the size of
-what moved; of a spill, the size of what stays in the prompt.
+Events: archive, repeat, supersede, forget, restore, source (one was taken off a fact), done, withdraw (a step, with its
+turn), purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill, notice, epoch, digest, search,
+interrupted, command, index, embedder, error. The reason of an eviction contains `unannounced` if the agent was not told
+of it before. `tokens` is the size of what moved; of a spill, the size of what stays in the prompt.
 """
 
 import json
@@ -15,7 +15,7 @@ from pager.arguments import require_int, require_texts
 from pager.blocks import clean, dump
 from pager.clock import Clock, from_micros, to_micros
 from pager.store.database import Database, Row
-from pager.types import FOREVER, Hit, Json, Movement
+from pager.types import FOREVER, Hit, Json, Movement, number_of
 
 
 class LedgerTable:
@@ -24,7 +24,20 @@ class LedgerTable:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
+        self._withdrawn: frozenset[int] | None = None  # None: not read yet
+        db.when_rolled_back(self.invalidate)
         self.version = 0  # rows written by this process, undone ones too: while it stays the same, so does the ledger
+
+    def invalidate(self) -> None:
+        """Read again at the next use: a change was rolled back."""
+        self._withdrawn = None
+
+    def withdrawn(self) -> frozenset[int]:
+        """Return the steps of the turns that were withdrawn. They are needed in every search, so they are read once."""
+        if self._withdrawn is None or self._db.read_only:
+            rows = self._db.rows("SELECT page FROM ledger WHERE event = 'withdraw'")
+            self._withdrawn = frozenset(number_of(row["page"]) for row in rows)
+        return self._withdrawn
 
     def write(
         self, event: str, page: str | None = None, *, reason: str = "", actor: str = "pager", tokens: int = 0,
@@ -34,6 +47,8 @@ class LedgerTable:
         if self._db.read_only:
             return
         self.version += 1
+        if event == "withdraw":
+            self._withdrawn = None
         text = dump({name: value for name, value in detail.items() if value not in (None, [])})
         if not (text.isascii() and reason.isascii()):
             text, reason = clean(text), clean(reason)

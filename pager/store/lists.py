@@ -21,7 +21,7 @@ BEGINS_CHARS = 240
 ENDED_LATER = (  # than the row :moved of the ledger
     "EXISTS (SELECT 1 FROM ledger WHERE page = 'f' || facts.id AND event IN ('supersede', 'forget') AND id > :moved)"
 )
-ENDED = f"(valid_until IS NOT NULL AND NOT {ENDED_LATER})"
+ENDED = f"(valid_until IS NOT NULL AND valid_until <= :now AND NOT {ENDED_LATER})"
 RESIDENT = (  # in the request that the step :at answered
     "EXISTS (SELECT 1 FROM residency WHERE page = 's' || steps.id AND how = 'step'"
     " AND until_step >= :at AND from_step < :at)"
@@ -58,7 +58,7 @@ class ListsTable:
 
     def usage(self, through: int | None = None) -> Usage:
         """Return the usage of all requests together; with `through` up to the one that this step answered."""
-        columns = ("input - cache_read - cache_write", "output", "cache_read", "cache_write")
+        columns = ("input - cache_read - cache_write", "output", "cache_read", "cache_write", "searches")
         last = FOREVER if through is None else through
         sums = ", ".join(f"sum({column})" for column in columns)
         row = self._db.row(f"SELECT {sums} FROM requests WHERE step <= ?", (last,))
@@ -152,7 +152,16 @@ class ListsTable:
         return {row["name"]: row["count"] for row in self._db.rows(sql, {"at": at})}
 
     def facts(
-        self, kind: str, text: str, source: str, offset: int, limit: int, before: int | None = None, *, prefix: str = ""
+        self,
+        kind: str,
+        text: str,
+        source: str,
+        now: int,
+        offset: int,
+        limit: int,
+        before: int | None = None,
+        *,
+        prefix: str = "",
     ) -> Rows[FactUse]:
         """Return facts of a kind (`FACTS`), newest first; of a source; with `text` only those that hold it; with
         `prefix` those whose key begins with it; with `before` those stored before a step, as they were then. Uses are
@@ -166,7 +175,8 @@ class ListsTable:
         begins = "key >= :prefix AND key < :prefix || char(0x10FFFF)" if prefix else ""
         where = " AND ".join(filter(None, (begins, FACTS[kind], of_source, f"({held})" if text else "")))
         moved, last = self._last_before("ledger", before), self._last_before("facts", before)
-        values = {**cased, "source": source, "prefix": prefix, "moved": FOREVER if moved is None else moved}
+        now = now if before is None else self._db.value("SELECT at FROM steps WHERE id = ?", (before,), now)
+        values = {**cased, "source": source, "now": now, "prefix": prefix, "moved": FOREVER if moved is None else moved}
         total, rows = self._section("facts", where, values, offset, limit, last)
         return Rows(total, [self._fact_at(row, moved) for row in rows])
 
@@ -180,7 +190,7 @@ class ListsTable:
         sql = f"SELECT 1 FROM facts WHERE id = :id AND {ENDED_LATER}"
         if moved is None or not self._db.row(sql, {"id": row["id"], "moved": moved}):
             return use
-        return replace(use, fact=replace(use.fact, valid_until=None, superseded_by=None, forgotten=None))
+        return replace(use, fact=replace(use.fact, valid_until=use.fact.expires, superseded_by=None, forgotten=None))
 
     def _last_before(self, table: str, step: int | None) -> int | None:
         return None if step is None else self._db.last_before(table, step)

@@ -72,13 +72,16 @@ AUDITS: dict[tuple[str, str], str] = {
     ("nothing is overwritten", "a superseded fact has no end"): (
         "SELECT id FROM facts WHERE superseded_by IS NOT NULL AND valid_until IS NULL"
     ),
+    ("nothing is overwritten", "a fact outlives its given end"): (
+        "SELECT id FROM facts WHERE expires IS NOT NULL AND (valid_until IS NULL OR valid_until > expires)"
+    ),
     ("nothing is overwritten", "a fact ends before it begins"): ("SELECT id FROM facts WHERE valid_until < valid_from"),
     ("nothing is overwritten", "a fact is superseded by one of another key"): """
         SELECT f.id FROM facts f JOIN facts n ON n.id = f.superseded_by
         WHERE f.key IS NOT n.key AND f.purged = 0 AND n.purged = 0""",
     ("everything can be explained", "a step left the prompt and the ledger does not say why"): f"""
         SELECT r.page FROM residency r WHERE r.how = 'step' AND r.until_step < {FOREVER} AND NOT EXISTS
-        (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop'))""",
+        (SELECT 1 FROM ledger l WHERE l.page = r.page AND l.event IN ('evict', 'drop', 'withdraw'))""",
     ("everything can be explained", "an interval ends before it begins"): (
         "SELECT page FROM residency WHERE until_step < from_step"
     ),

@@ -68,15 +68,15 @@ class PromptTable:
 
     def save_request(self, request: Answered, at: int) -> None:
         """Store an answered request."""
-        counted, usage = (None, None, None, None), request.usage
-        if usage:
-            _, *others = astuple(usage)
-            counted = (usage.whole_input, *others)
+        counted, searches = (None, None, None, None), 0
+        if request.usage:
+            _, *others, searches = astuple(request.usage)
+            counted = (request.usage.whole_input, *others)
         parts = request.through_part, request.mark_part
         sources = names_stored(request.sources) if request.sources else "[]"
         about = (request.model, request.estimate, *counted, request.may_call, sources)
-        values = (request.step, request.epoch, *parts, at, *about)
-        self._db.run(f"INSERT INTO requests VALUES (?{', ?' * 12})", values)
+        values = (request.step, request.epoch, *parts, at, *about, searches)
+        self._db.run(f"INSERT INTO requests VALUES (?{', ?' * 13})", values)
 
     def request(self, step: int) -> Answered | None:
         """Return the request that a step answered."""
@@ -192,7 +192,7 @@ def answered_of(row: Row) -> Answered:
     usage = None
     if row["input"] is not None:
         read, write = row["cache_read"], row["cache_write"]
-        usage = Usage(row["input"] - read - write, row["output"], read, write)
+        usage = Usage(row["input"] - read - write, row["output"], read, write, row["searches"])
     parts = row["through_part"], row["mark_part"]
     sources = stored_names(row["sources"])
     about = (row["model"], row["estimate"], usage, bool(row["may_call"]), sources)

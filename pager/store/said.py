@@ -56,10 +56,11 @@ class SaidTable:
         return dict(map(tuple, self._db.rows(sql)))
 
     def newest(self, limit: int, after: int | None, before: int | None) -> list[Said]:
-        """Return the newest searchable parts in the half-open span of time."""
+        """Return the newest searchable parts in the half-open span of time, but for those of withdrawn turns."""
         spans = ("AND p.at >= ?" if after is not None else "", "AND p.at < ?" if before is not None else "")
         values: list[Any] = [value for value in (after, before) if value is not None]
-        sql = f"{_SAID} WHERE p.searchable = 1 {' '.join(spans)} ORDER BY p.at DESC, p.id DESC LIMIT ?"
+        kept = "NOT EXISTS (SELECT 1 FROM ledger l WHERE l.page = 's' || p.step AND l.event = 'withdraw')"
+        sql = f"{_SAID} WHERE p.searchable = 1 AND {kept} {' '.join(spans)} ORDER BY p.at DESC, p.id DESC LIMIT ?"
         return [_said(row) for row in self._db.rows(sql, (*values, limit))]
 
     def enqueue(self, steps: Sequence[int]) -> None:

@@ -297,11 +297,27 @@ CREATE TABLE skills (
 );
 """
 
+# Searches of the provider's own tool have a price beside that of the tokens.
+SEARCHES = """
+ALTER TABLE requests ADD COLUMN searches INTEGER NOT NULL DEFAULT 0;  -- as the response counted them
+"""
+
+# Facts that end by themselves, and what of them was never used.
+RETENTION = """
+ALTER TABLE facts ADD COLUMN expires INTEGER;  -- the end that was given when it was stored; valid_until is no later
+CREATE INDEX facts_expires ON facts (expires) WHERE expires IS NOT NULL;
+DROP INDEX facts_never_used;
+CREATE INDEX facts_never_used ON facts (valid_until, id) WHERE uses = 0 AND purged = 0;
+"""
+
 # The messages of a session are listed for the program that recorded them.
 SESSIONS = """
 CREATE INDEX steps_session ON steps (session) WHERE session IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SESSIONS)
+MIGRATIONS: tuple[str, ...] = (
+    BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SEARCHES, RETENTION,
+    SESSIONS,
+)  # fmt: skip
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

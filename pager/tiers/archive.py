@@ -19,7 +19,9 @@ from pager.errors import NotFoundError, RejectedError
 from pager.safety.sources import Source, read_source, untrusted_of
 from pager.search.words import excerpt, focus, index_text, words
 from pager.store import Store
+from pager.store.archive import origin_rows
 from pager.store.rows import ALWAYS, FactFilter, Origin
+from pager.tiers import retention
 from pager.tiers.pages import Pages
 from pager.types import Fact, Hit, number_of, read_page_id
 from pager.vectors.embedding import mark_unembedded
@@ -54,18 +56,20 @@ class Archive:
         self._pages = pages
         self.vectors = vectors
         self._latest: int | None = None  # the setting LATEST_FACT; None: not read yet
+        self._kept: Mapping[str, timedelta] | None = None  # how long facts of a tag are true; None: not read yet
         store.when_rolled_back(self.invalidate)
 
     def invalidate(self) -> None:
         """Read again at the next use: a change was rolled back."""
-        self._latest = None
+        self._latest = self._kept = None
 
     def archive(
-        self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None, actor: str, source: Source
-    ) -> Fact:
+        self, text: str, *, key: str | None, tags: Sequence[str], valid_from: Moment | None,
+        valid_until: Moment | None = None, actor: str, source: Source,
+    ) -> Fact:  # fmt: skip
         """Store a fact, which supersedes the current one of its key, or return the true one that says just the same.
 
-        That one gets a further source then.
+        That one gets a further source then, and the end that is given now.
         """
         if not require_text(text, "text").strip():
             raise RejectedError("a fact needs a text; to end one use forget.")
@@ -78,16 +82,24 @@ class Archive:
         start = span_start(valid_from, self._clock.zone) if valid_from is not None else now
         stated = None if valid_from is None else to_micros(start)
         with self._store.transaction():
-            present = self.present()  # with the clock set back, what was stored last is true
-            number = self._store.archive.repeat(text, key, tags, stated, to_micros(max(start, present)))
+            present = self.present(now=now)  # with the clock set back, what was stored last is true
+            end = self._end(valid_until, tags, start, present)
+            is_over = end is not None and end <= present
+            at = start if is_over else max(start, present)
+            number = self._store.archive.repeat(text, key, tags, stated, to_micros(at))
             if number is not None:
-                self._add_source(number, source, now)
-                reason, about = "it is there already", _about(source)
-                self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, **about)
+                struck = origin_rows(self._add_source(number, source, now))
+                if end is not None:
+                    self._store.archive.renew_end(number, to_micros(end))
+                reason, until, about = "it is there already", end and str(end), _about(source)
+                self._store.ledger.write(
+                    "repeat", f"f{number}", reason=reason, actor=actor, until=until, struck=struck, **about
+                )
                 return self.fact(f"f{number}")
             self._save_latest(now)
             sources = [Origin(source, to_micros(now))]
-            fact = self._append_version(text, key, tags, start, now, actor, sources, stated=valid_from is not None)
+            is_stated = valid_from is not None
+            fact = self._append_version(text, key, tags, start, now, actor, sources, stated=is_stated, expires=end)
             number = number_of(fact.id)
             if self.vectors and meaning is not None:
                 self.vectors.store(number, meaning)
@@ -97,41 +109,71 @@ class Archive:
             self._store.archive.index_words(number, index_text(text))
         return fact
 
-    def _add_source(self, fact: int, source: Source, now: datetime) -> None:
-        """Add a source to a fact, unless one of its sources explains it already with as little or less behind it."""
+    def _end(
+        self, valid_until: Moment | None, tags: Sequence[str], start: datetime, present: datetime
+    ) -> datetime | None:
+        """Return when a fact ends by itself: as it was given, or by its tags. A day means its end."""
+        if valid_until is None:
+            return retention.end_of(self._retention(), tags, max(start, present)) if tags else None
+        end = span_end(valid_until, self._clock.zone)
+        if end <= start:
+            begins = f"{start:%Y-%m-%d %H:%M}, when the fact begins to be true"
+            way = "Give a later one, or valid_from as well for what is over already"
+            raise RejectedError(f"valid_until is {str(valid_until)!r:.100}, which is not after {begins}. {way}.")
+        return end
+
+    def _retention(self) -> Mapping[str, timedelta]:
+        if self._kept is None:
+            self._kept = retention.load(self._store)
+        return self._kept
+
+    def _add_source(self, fact: int, source: Source, now: datetime) -> list[Origin]:
+        """Add a source to a fact, unless one of its sources explains it already with as little or less behind it.
+        Return those that it makes needless, which are struck."""
         origins = self._store.archive.origins(fact)
         alike = [origin for origin in origins if origin.source.origin == source.origin]
         if any(set(source.via) >= set(origin.source.via) for origin in alike):
-            return
+            return []
         needless = [origin for origin in alike if set(origin.source.via) > set(source.via)]
         kept = [origin for origin in origins if origin not in needless]
         self._store.archive.put_sources(fact, [*kept, Origin(source, to_micros(now))])
+        return needless
 
     def _append_version(
         self, text: str, key: str | None, tags: Sequence[str], start: datetime, now: datetime, actor: str,
         sources: Sequence[Origin], *, stated: bool, reason: str = "", event: str = "archive",
-        of: str | None = None,
+        of: str | None = None, expires: datetime | None = None,
     ) -> Fact:  # fmt: skip
         """Append a fact, and end the other versions of its key: at any moment at most one of them is true."""
         table, ledger, step = self._store.archive, self._store.ledger, self._store.conversation.last_step()
-        others, later = self._timeline(key, start) if key is not None else ([], None)
-        current = next((fact for fact in others if fact.superseded_by is None and fact.forgotten is None), None)
+        others, later, expired = self._timeline(key, start, expires) if key is not None else ([], None, None)
+        newest = next((fact for fact in others if fact.superseded_by is None and fact.forgotten is None), None)
+        current = newest or (expired if later is None else None)
         if current is not None:
             table.release_key(number_of(current.id))
-        begin, until = to_micros(start), later and later.valid_from
+        begin, until = to_micros(start), min(filter(None, (expires, later and later.valid_from)), default=None)
         old, new = current and current.id, later and later.id
         number = table.append(
             text, key, tags, begin, until and to_micros(until), to_micros(now), actor, step, stated=stated,
             sources=sources, supersedes=number_of(old) if old else None, superseded_by=number_of(new) if new else None,
+            expires=expires and to_micros(expires),
         )  # fmt: skip
         fact_id = f"f{number}"
         reason, size = reason or ("a new version" if others or later else "a new fact"), tokens.total(text)
-        about = {"key": key, "tags": list(tags), "of": of, **_about(*(origin.source for origin in sources))}
+        about = {
+            "key": key,
+            "tags": list(tags),
+            "of": of,
+            "until": expires and str(expires),
+            **_about(*(origin.source for origin in sources)),
+        }
         ledger.write(event, fact_id, reason=reason, actor=actor, tokens=size, step=step, **about)
         for fact in others:
             table.supersede(number_of(fact.id), number, max(begin, to_micros(fact.valid_from)))
             reason, size = f"{fact_id} says it anew", tokens.total(fact.text)
             ledger.write("supersede", fact.id, reason=reason, actor=actor, tokens=size, step=step, by=fact_id, key=key)
+        if current is not None and current is not newest and current.valid_until:  # it has expired: its end stays
+            table.supersede(number_of(current.id), number, to_micros(current.valid_until))
         if current is not None:
             self._pages.move_pin(current.id, fact_id, f"superseded by {fact_id}")
         # As it would be read back, which takes as long as storing its words.
@@ -139,17 +181,25 @@ class Archive:
         whence = tuple(origin.source for origin in sources)
         return Fact(
             fact_id, text, key, tuple(tags), valid_from, until, now, actor, f"s{step}", old, new, sources=whence,
-            via=untrusted_of(whence),
+            via=untrusted_of(whence), expires=expires,
         )  # fmt: skip
 
-    def _timeline(self, key: str, start: datetime) -> tuple[list[Fact], Fact | None]:
-        """Return the versions that a new one takes time from, and the stated later one before which it must end."""
-        lasting = self._store.archive.versions(key, beyond=to_micros(start))
-        versions = [(fact, stated) for fact, stated in lasting if fact.valid_from != fact.valid_until]
-        stated = [fact for fact, was_stated in versions if was_stated and fact.forgotten is None]
-        later = next((fact for fact in stated if fact.valid_from > start), None)
-        end = later.valid_from if later else None
-        return [fact for fact, _ in versions if end is None or fact.valid_from < end], later
+    def _timeline(self, key: str, start: datetime, end: datetime | None) -> tuple[list[Fact], Fact | None, Fact | None]:
+        """Return the versions that a new one takes time from, the later one before which it must end, and the newest
+        one if that has expired before."""
+        found = self._store.archive.versions(key, beyond=to_micros(start))
+        expired = next((fact for fact, _ in found if fact.valid_until and fact.valid_until <= start), None)
+        versions = [each for each in found if each[0] is not expired and each[0].valid_from != each[0].valid_until]
+        later = next(
+            (
+                fact
+                for fact, stated in versions
+                if fact.forgotten is None and ((stated and fact.valid_from > start) or (end and fact.valid_from >= end))
+            ),
+            None,
+        )
+        limits = [each for each in (end, later and later.valid_from) if each is not None]
+        return [fact for fact, _ in versions if not limits or fact.valid_from < min(limits)], later, expired
 
     def forget(self, page_id: str, reason: str, actor: str, source: Source) -> Fact:
         """End a fact's validity now. It stays findable with `as_of`. The ledger notes from where this was asked."""
@@ -180,7 +230,7 @@ class Archive:
         origins, start = self._store.archive.origins(number), max(now, fact.valid_from)
         new = self._append_version(
             fact.text, fact.key, fact.tags, start, now, actor, origins, stated=start > now, reason=reason,
-            event="restore", of=fact.id,
+            event="restore", of=fact.id, expires=fact.expires,
         )  # fmt: skip
         if self.vectors:
             self.vectors.copy(number, number_of(new.id))
@@ -189,9 +239,9 @@ class Archive:
         self._store.archive.index_words(number_of(new.id), index_text(new.text))
         return new
 
-    def present(self, last_at: int | None = None) -> datetime:
+    def present(self, last_at: int | None = None, now: datetime | None = None) -> datetime:
         """Return the present time; if the clock was set back, the latest time at which a fact was stored."""
-        now = self._clock.now()
+        now = now or self._clock.now()
         if self._latest is None or self._store.read_only:
             self._latest = int(self._store.settings.get(LATEST_FACT) or 0)
         last_at = last_at or self._store.archive.last_at() or 0

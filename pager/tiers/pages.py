@@ -221,6 +221,24 @@ class Pages:
             reason = "the skill was changed" if is_there else "the agent does not have this skill any more"
             self.move_pin(page_id, page_id if is_there else None, reason)
 
+    def pin_again(self, page_id: str, reason: str) -> None:
+        """Pin a page as it was pinned last, if it is there and there is room."""
+        read = [row for row in self._store.ledger.movements(page=page_id, events=["page_in"]) if row.detail.get("pin")]
+        offset = int(read[-1].detail.get("offset", 0)) if read else 0
+        with suppress(RejectedError):
+            length = len(self._at_most_a_part(self.text(page_id)[offset:]))
+            self._pin(page_id, offset, length, "pager", reason, unseen=True)
+
+    def unpin_expired(self) -> None:
+        """Unpin facts that have expired since they were pinned."""
+        facts = [number_of(pin.page_id) for pin in self._store.prompt.pins() if pin.page_id.startswith("f")]
+        now = self._clock.now()
+        for fact in self._store.archive.facts(facts).values() if facts else ():
+            if fact.valid_until is not None and fact.valid_until <= now and fact.valid_until == fact.expires:
+                [pinned] = self._store.ledger.movements(page=fact.id, events=["pin"], limit=1)
+                if pinned.at < fact.valid_until:
+                    self.unpin(fact.id, "pager", "it has expired")
+
     def fit_pins(self) -> None:
         """Unpin what a smaller window has no room for: first what is too large by itself, then the oldest."""
         limit = self._window.limits.share_in_tokens(PINNED_SHARE)

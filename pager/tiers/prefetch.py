@@ -46,8 +46,10 @@ MAX_QUERY_CHARS = 2000  # a longer message is searched by its beginning
 FACTS_SHARE = 3  # facts get a third of the budget, and more only where turns leave it
 FLOORS = (0.50, 0.44, 0.40)  # the least highest cosine for 1, 2, and 3 or more telling words
 FLOORS_WITH_FACTS = (0.50, 0.50, 0.45)  # the same if facts are among the chosen
-FLOOR_OF_SELF = 0.30  # the same for "what do I do for a living?": a person's own affairs are no small talk
-FREE_SIZE, RISE = 500, 0.017  # in a larger memory something is near by chance: the floors rise with each doubling
+FLOOR_OF_SELF = 0.355  # the same for "what do I do for a living?": a person's own affairs are no small talk
+# In a larger memory something is near by chance: the floors rise with each doubling. That of a question about the
+# person who asks also falls in a smaller one.
+FREE_SIZE, RISE = 500, 0.017
 COVERAGE = 0.35  # the least share of the telling words, weighted by rarity, that a page holds where words decide
 BLIND = 0.5  # from this mean cosine of its small talk on, an embedder knows too little of a language to judge
 SESSION = timedelta(hours=6)  # a longer pause between two lines: the time is printed anew
@@ -149,11 +151,11 @@ class PageChooser:
         cosines, of_small_talk = self._cosines(message, chosen)
         if not cosines:
             return Judgement("coverage", self._coverage(chosen, telling, facts, last_step), COVERAGE)
-        rise = RISE * max(0.0, math.log2(max(last_step, facts) / FREE_SIZE))
+        rise = RISE * math.log2(max(last_step, facts, 1) / FREE_SIZE)
         if asks_of_self(message):
             return Judgement("cosine", max(cosines), FLOOR_OF_SELF + rise)
         floor = (FLOORS_WITH_FACTS if has_facts else FLOORS)[min(count_telling(telling), len(FLOORS)) - 1]
-        return Judgement("cosine", max(cosines), max(floor + rise, math.nextafter(of_small_talk, 2.0)))
+        return Judgement("cosine", max(cosines), max(floor + max(0.0, rise), math.nextafter(of_small_talk, 2.0)))
 
     def _cosines(self, message: str, chosen: Sequence[Hit]) -> tuple[list[float], float]:
         """Return the cosines of the chosen pages, and the highest of small talk; none where they tell nothing."""

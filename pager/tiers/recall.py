@@ -126,7 +126,8 @@ class Recall:
         self, query: str, limit: int, start: int | None = None, end: int | None = None, *,
         without: Sequence[int] = (), facts: Sequence[Hit] | None = None,
     ) -> list[Hit]:  # fmt: skip
-        """Return the best steps but some, best first; without words in the query the newest ones of the span.
+        """Return the best steps but some, best first; without words in the query the newest ones of the span. Those of
+        withdrawn turns are never found.
 
         `facts` are the best for the query, `RAISING` and one more, if the caller has them at hand.
         """
@@ -139,7 +140,7 @@ class Recall:
         if not terms or not len(table):
             return []
         ranking = self._ranking(table, terms, start, end)
-        ranking.leave_out(without)
+        ranking.leave_out([*without, *self._store.ledger.withdrawn()])
         ranking.add_speakers(query)
         ranking.add_spans(self._named_times(query, table), self._around_event(query, table))
         near = self.vectors and self.vectors.nearness(query, table)

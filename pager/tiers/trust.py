@@ -4,7 +4,7 @@
 found with `as_of`, and the ledger says what was done.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -64,7 +64,9 @@ def plan(store: Store, archive: Archive, clock: Clock, source: str, since: Momen
             made.ending.append(fact)
         elif fact.forgotten is None and len(left) < len(origins):
             made.left.append((fact, left))
-    made.restoring = _to_restore(store, made.source, theirs, start, archive.present())
+    forgets = {row.page_id or "": row for row in store.ledger.movements(events=["forget"])}  # the last of each
+    undone = {page for page, row in forgets.items() if not (start and row.at < start) and _asked_by(row, made.source)}
+    made.restoring = to_restore(store, theirs, undone, archive.present())
     for block in store.core.blocks():
         if _named((*block.via, *block.emptied_by), made.source):
             versions = [version.block for version in store.lists.core_versions(block.name)]
@@ -92,14 +94,14 @@ def _named(names: Iterable[str], wanted: str) -> bool:
     return any(names_one(name, wanted) for name in names)
 
 
-def _to_restore(store: Store, source: str, theirs: set[str], start: datetime | None, now: datetime) -> list[Fact]:
-    """Return what facts of the source superseded or cut off, and what was forgotten after the source had been read."""
-    asked = {row.page_id or "": row for row in store.ledger.movements(events=["forget"])}  # the last time of each
-    undone = {page for page, row in asked.items() if (start is None or row.at >= start) and _asked_by(row, source)}
+def to_restore(store: Store, theirs: set[str], undone: set[str], now: datetime) -> list[Fact]:
+    """Return what is true again when some facts are taken back, and the forgetting of others (`undone`): what those
+    facts superseded or cut off, and what was forgotten."""
     found = store.archive.facts([number_of(page) for page in undone | theirs]).values()
     versions = [each for key in {fact.key for fact in found} if key for each, _ in store.archive.versions(key)]
     # What an earlier call took back superseded nothing, whatever its source was.
-    theirs = theirs | {page for page, row in asked.items() if TAKEN_BACK in row.detail}
+    forgets = store.ledger.movements(events=["forget"])
+    theirs = theirs | {row.page_id or "" for row in forgets if TAKEN_BACK in row.detail}
     facts = {fact.id: fact for fact in (*found, *versions) if fact.id not in theirs and not fact.purged}
     # What was to be true from a later day on comes back beside what is true until then.
     places = {fact.id: (fact.key or (fact.text, fact.tags), max(now, fact.valid_from)) for fact in facts.values()}
@@ -108,12 +110,26 @@ def _to_restore(store: Store, source: str, theirs: set[str], start: datetime | N
         place, by = places[fact.id], fact.superseded_by
         if by is None or by in theirs or places.get(by, place) != place:
             newest[place] = fact
+    newest = {place: fact for place, fact in newest.items() if fact.expires is None or fact.expires > place[1]}
     restored = {row.detail.get("of") for row in store.ledger.movements(events=["restore"])}
     back = [
         fact for fact in newest.values() if fact.id not in restored and not _is_said_again(store, fact, theirs, now)
     ]
     back = [fact for fact in back if (fact.superseded_by in theirs if fact.forgotten is None else fact.id in undone)]
     return sorted(back, key=lambda each: (each.valid_from, number_of(each.id)))
+
+
+def take_back(
+    archive: Archive, pages: Pages, ending: Sequence[Fact], restoring: Sequence[Fact], reason: str, actor: str
+) -> dict[str, str]:
+    """End facts and store others once more, in the caller's transaction. Return the new id of each restored one."""
+    for fact in ending:
+        archive.end(fact, reason, actor, **{TAKEN_BACK: True})
+    came_back = [(fact, archive.restore(fact, reason, actor).id) for fact in restoring]
+    successors = {fact.key: new for fact, new in reversed(came_back)}  # of a key's facts the one that is true now
+    for fact in ending:
+        pages.move_pin(fact.id, successors.get(fact.key) if fact.key is not None else None, reason)
+    return {fact.id: new for fact, new in came_back}
 
 
 def _asked_by(row: Movement, source: str) -> bool:
@@ -153,13 +169,7 @@ class Trust:
             store.archive.put_sources(number_of(fact.id), left)
             about = f"{reason}, another source stays"
             store.ledger.write("source", fact.id, reason=about, actor=actor, struck=struck)
-        for fact in made.ending:
-            self._archive.end(fact, reason, actor, **{TAKEN_BACK: True})
-        came_back = [(fact.key, self._archive.restore(fact, reason, actor).id) for fact in made.restoring]
-        restored = dict(reversed(came_back))  # of a key's facts the one that is true now
-        for fact in made.ending:
-            successor = restored.get(fact.key) if fact.key is not None else None
-            self._pages.move_pin(fact.id, successor, reason)
+        take_back(self._archive, self._pages, made.ending, made.restoring, reason, actor)
         for block, before in made.blocks:
             value, via = (before.value, before.via) if before else ("", ())
             self._core.restore(block, value, via, actor, reason)

@@ -18,7 +18,9 @@ MIN_COPY_CHARS = 8  # a shorter text stands everywhere by chance: it is erased o
 _ROLES = frozenset({"user", "assistant"})
 # The keys whose values are no text of the conversation, but make a block or pair calls with results.
 _STRUCTURE = frozenset({"type", "id", "tool_use_id", "name", "role", "media_type", "ttl", "error_code"})
-_ADDRESSES = frozenset({"block", "page_id", "offset", "valid_from"})  # arguments of commands that are no text
+_ADDRESSES = frozenset(
+    {"block", "page_id", "offset", "valid_from", "valid_until"}
+)  # arguments of commands that are no text
 
 
 class Eraser:

@@ -29,7 +29,7 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (required, option
     "message": ({"text"}, {"name"}),
     "core_append": ({"block", "text"}, set()),
     "core_replace": ({"block", "old_text", "new_text"}, set()),
-    "archive": ({"text"}, {"key", "tags", "valid_from"}),
+    "archive": ({"text"}, {"key", "tags", "valid_from", "valid_until"}),
     "forget": ({"page_id", "reason"}, set()),
     "forget_source": ({"source"}, {"since"}),
     "pin": ({"page_id"}, {"offset"}),

@@ -24,7 +24,7 @@ from pager.store import Store
 from pager.tiers.core import MOVED_FROM
 from pager.tiers.pages import Pages
 from pager.tokens.counter import count_block
-from pager.types import FOREVER, Json, Movement, PageId, read_page_id
+from pager.types import FOREVER, Fact, Json, Movement, PageId, number_of, read_page_id
 from pager.upkeep.eraser import PURGED, Eraser, media_sources
 from pager.vectors.chroma.places import Directory
 from pager.vectors.embedder import EmbedderUnavailableError
@@ -32,6 +32,21 @@ from pager.vectors.embedding import AT_ONCE, mark_unembedded
 from pager.vectors.facts import FactVectors
 
 OF_ANOTHER = "the agent that this one worked for"
+
+
+def due(store: Store, before: int) -> tuple[list[Fact], list[Fact]]:
+    """Return the facts that were given an end before a moment, and those of them whose words a fact that is kept holds,
+    too: a purge would take them out of that one."""
+    expired = store.archive.expired(before)
+    ids, eraser = {number_of(fact.id) for fact in expired}, Eraser([fact.text for fact in expired])
+    kept = [
+        text for fact, text in store.maintenance.facts_for_words() if fact not in ids and eraser.erase(text) != text
+    ]
+    if not kept:
+        return expired, []
+    alone = [(fact, Eraser([fact.text])) for fact in expired]
+    held = {fact.id for fact, own in alone if any(own.erase(text) != text for text in kept)}
+    return [fact for fact in expired if fact.id not in held], [fact for fact in expired if fact.id in held]
 
 
 def eraser_of(store: Store, pages: Pages, page_id: str) -> Eraser:
@@ -48,20 +63,23 @@ def eraser_of(store: Store, pages: Pages, page_id: str) -> Eraser:
 
 
 def purge(
-    store: Store, eraser: Eraser, page: PageId | None, actor: str, zone: tzinfo, *, inbox: Path, since: float
-) -> int:
-    """Erase a page, facts that say nothing else, and half-written files from before `since`. Return how many places.
+    store: Store, eraser: Eraser, asked: Sequence[PageId], actor: str, zone: tzinfo, *, inbox: Path, since: float,
+    reason: str,
+) -> int:  # fmt: skip
+    """Erase pages, facts that say nothing else, and half-written files from before `since`. Return how many places.
 
     Without a page it is one of another memory, whose text stands here, too.
     """
+    what = OF_ANOTHER if not asked else str(asked[0]) if len(asked) == 1 else f"{len(asked)} pages"
     files = _clean_files(inbox, eraser, since)
     with store.transaction():
-        store.settings.put("purging", str(page or OF_ANOTHER))  # from here on the ledger may be rewritten
+        store.settings.put("purging", what)  # from here on the ledger may be rewritten
         facts = store.maintenance.facts_for_words()
         equal = [PageId("f", fact) for fact, text in facts if eraser.erase(text) == PURGED != text]
-        equal = [fact for fact in equal if fact != page]
-        pages = [page, *equal] if page else equal
-        gone, touched = ([*pages, *equal] for pages in _pages_around(store, page))
+        wanted = set(asked)
+        equal = [fact for fact in equal if fact not in wanted]
+        pages = [*asked, *equal]
+        gone, touched = ([*around, *equal] for around in _pages_around(store, asked))
         for part in store.maintenance.asides_naming([str(each) for each in touched]):
             store.maintenance.overwrite_part(part, emptied)
         _scrub_preambles(store, touched, zone)
@@ -85,11 +103,12 @@ def purge(
         store.prompt.end_epoch(store.conversation.last_step())
         places = len(pages) + len(changed) + len(files)
         more: Json = {"also": [str(each) for each in equal]} if equal else {}
-        asked = "asked for" if page else f"it is a text of {OF_ANOTHER}"
-        store.ledger.write("purge", str(page) if page else None, reason=asked, actor=actor, places=places, **more)
-        reason = f"it said nothing but what {page or OF_ANOTHER} said"
+        for each in asked or (None,):
+            page = str(each) if each else None
+            store.ledger.write("purge", page, reason=reason, actor=actor, places=places, **more)
         for each in equal:
-            store.ledger.write("purge", str(each), reason=reason, actor=actor, places=1)
+            about = f"it said nothing but what {what} said"
+            store.ledger.write("purge", str(each), reason=about, actor=actor, places=1)
     return places
 
 
@@ -153,13 +172,14 @@ def _scrub_core(store: Store, name: str, moved: Movement, eraser: Eraser) -> Non
     store.maintenance.rewrite_core_shown(name, eraser.erase_linked)
 
 
-def _pages_around(store: Store, page: PageId | None) -> tuple[list[PageId], list[PageId]]:
-    """Return the pages that are purged with this one, and those that may show a piece of it."""
-    if page is None:
-        return [], []
-    row = store.conversation.original(page.number) if page.kind == "x" else None
-    gone = [page, *(PageId("x", part) for part, _ in _parts(store, page) if page.kind == "s")]
-    return gone, [*gone, PageId("s", row["step"])] if row else gone
+def _pages_around(store: Store, pages: Sequence[PageId]) -> tuple[list[PageId], list[PageId]]:
+    """Return the pages that are purged with these, and those that may show a piece of them."""
+    gone, showing = list[PageId](), list[PageId]()
+    for page in pages:
+        row = store.conversation.original(page.number) if page.kind == "x" else None
+        gone += [page, *(PageId("x", part) for part, _ in _parts(store, page) if page.kind == "s")]
+        showing += [PageId("s", row["step"])] if row else []
+    return gone, [*gone, *showing]
 
 
 def _parts(store: Store, page: PageId) -> list[tuple[int, str]]:

@@ -118,7 +118,7 @@ class ChromaEmbedder:
 
 
 def _suggest(word: str, known: Sequence[str]) -> str:
-    near = get_close_matches(word.lower(), known, n=1)
+    near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known) or 'none'}."
 
 

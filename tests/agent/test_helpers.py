@@ -7,12 +7,12 @@ import pytest
 from agents import tasks
 from agents.agent import Agent
 from agents.events import ApprovalNeeded, Event, HelperEvent, Replied, Stopped, ToolFinished, ToolStarted
-from agents.loop import Patience
+from agents.loop import DROPPED
 from agents.models.model import ModelUnavailableError
+from agents.models.patience import Patience
 from agents.testing import http_error
 from agents.tools.helper_calls import DENIED
 from pager import AgentFiles, MemoryReader
-from pager.memory import INTERRUPTED
 from pager.types import Call, Json
 from tests.standin import Reply, call
 from tests.support.clock import HandClock
@@ -147,8 +147,26 @@ def test_dollars_of_all_helpers_together(stage: Stage) -> None:
     stage.follows(plays(x=[ask("reader", "one", "two"), "Both."], reader=lambda _: call("look")))
     with stage.load(lead(READER, more="limits: {max_usd: 0.02}\n")) as agent:
         stopped = agent.turn("do both").stopped
-        assert (stopped.reason, len(open_calls_of(agent))) == ("usd", 2)
+        assert (stopped.reason, open_calls_of(agent)) == ("usd", [])
         assert "$0.02 is spent" in stopped.text
+        told = agent.memory.page_text(agent.memory.inspect.steps(0, 1).rows[0].page_id)
+        assert told.count("reader did not finish its task: $") == 2
+
+
+def test_at_a_limit_of_the_turn_it_answers_with_what_it_has(stage: Stage) -> None:
+    """And so does one that helps it. Whoever asked has a last word."""
+    helper(stage, "reader", f"tools: [{LOOK}]")
+    helper(stage, "editor", "tools: [{agent: reader.yaml}]")
+    found = [Reply("One is red.", call("archive", {"text": "one hat is red"})), call("look"), call("look")]
+    stage.follows(
+        plays(x=[ask("editor", "count"), "One is red, I think."], editor=[ask("reader", "count")], reader=found)
+    )
+    with stage.load(lead("- agent: editor.yaml", more="limits: {max_steps: 4}\n")) as agent:
+        turn = agent.turn("how many?")
+        assert (turn.stopped.reason, turn.text) == ("steps", "One is red, I think.")
+        text, is_error = result_of(stage)
+        assert (is_error, "editor did not finish its task: max_steps 4 is reached" in text) == (True, True)
+        assert [fact.text for fact in agent.memory.inspect.newest_facts()] == ["one hat is red"]
 
 
 def test_one_that_reaches_its_own_limit_is_an_error_with_its_last_words(stage: Stage) -> None:
@@ -211,7 +229,7 @@ def test_what_a_person_says_meanwhile_leaves_the_call(stage: Stage) -> None:
     with stage.load(lead(READER)) as agent:
         leave_at(agent.stream("how many?"), HelperEvent)
         assert agent.turn("never mind").text == "As you like."
-        assert results(stage.requests[-1]["messages"][-2]["content"]) == [(INTERRUPTED, True)]
+        assert results(stage.requests[-1]["messages"][-2]["content"]) == [(DROPPED.format("reader"), True)]
 
 
 class Person:

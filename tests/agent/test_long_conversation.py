@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agents.agent import Agent
-from agents.loop import Patience
 from agents.models.anthropic import AnthropicModel
+from agents.models.patience import Patience
 from pager.types import Json
 from tests.standin import Standin
 from tests.standin.faults import SOME, Faults

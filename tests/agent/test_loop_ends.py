@@ -8,7 +8,7 @@ import pytest
 
 from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
-from agents.loop import FAILED_AGAIN, WITHOUT_IT, Patience
+from agents.loop import FAILED_AGAIN, WITHOUT_IT
 from agents.meter import RunLimits
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import (
@@ -19,6 +19,7 @@ from agents.models.model import (
     ModelUnavailableError,
     PromptTooLongError,
 )
+from agents.models.patience import Patience
 from agents.models.replies import broken_call
 from agents.testing import disconnect, http_error, stall, stream_error, too_long, truncate
 from agents.tools.functions import Tool

@@ -10,9 +10,9 @@ import pytest
 from agents import tasks
 from agents.agent import Agent
 from agents.events import Replied, Stopped, Text, ToolFinished
-from agents.loop import Patience
 from agents.meter import RunLimits
 from agents.models.model import ModelUnavailableError
+from agents.models.patience import Patience
 from agents.tasks import NUDGE, NUDGE_CHARACTERS, NUDGES
 from agents.testing import http_error
 from agents.tools.functions import Tool
@@ -243,3 +243,28 @@ def test_what_is_marked_as_done_is_not_asked_for_after_an_eviction(stage: Stage,
     opening = stage.requests[-1]["messages"][0]["content"]
     repeated = [said["text"] for told, said in pairwise(opening) if told["text"].startswith("<request")]
     assert repeated == ([TASK] if marks else [TASK, CAT])
+
+
+def test_a_task_that_was_asked_for_in_a_withdrawn_turn_is_dropped(stage: Stage) -> None:
+    stage.says(call("look"))
+    agent = open_agent(stage)
+    leave_at(agent.tasks().start(TASK), ToolFinished)
+    undone = agent.undo()
+    assert (undone.text, undone.tools) == (TASK, ("look",))
+    assert task_of(agent).state == "dropped"
+    with pytest.raises(RejectedError, match="the task was dropped"):
+        resume(agent)
+    stage.says(DONE)
+    assert run(agent, "Count the gloves.").reason == "done"
+    assert TASK not in said_to(stage)
+
+
+def test_a_turn_is_not_withdrawn_in_its_middle(stage: Stage) -> None:
+    stage.says("Hello.")
+    agent = open_agent(stage)
+    events = agent.stream("hello")
+    assert isinstance(until(events, Text)[-1], Text)
+    with pytest.raises(RejectedError, match="in the middle of a turn"):
+        agent.undo()
+    events.close()
+    assert agent.undo().text == "hello"

@@ -3,7 +3,8 @@
 Five benchmarks, each of ours and of what else there is, before the same local servers. Peers come from the package
 index into environments of their own (tests.bench.proof.environments); without a network they are left out, and that is
 said. A run prints its tables; what it measured goes to `results/figures.json`, and from there to `results/figures.md`
-and README. `--quick` is a small one that writes nothing and installs nothing: it shows that all of this runs.
+and the tables of README and docs/benchmarks.md. `--quick` is a small one that writes nothing and installs nothing: it
+shows that all of this runs.
 """
 
 import argparse
@@ -82,7 +83,7 @@ def main() -> int:
     for name in options.bench or BENCHES:
         if name == "injected" and (lacking := question_sets.missing(options.data)):
             what = f"injected is left out: {options.data} lacks {', '.join(lacking)}"
-            print(f"{what}, and so is README's table, which needs all of them", file=sys.stderr)
+            print(f"{what}, and so are the tables of README and docs/, which need all of them", file=sys.stderr)
             continue
         with TemporaryDirectory(prefix="bench-") as work:
             results[name] = _result(name, Run(Path(work), options.data, cache, missing, options.quick))

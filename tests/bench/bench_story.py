@@ -20,8 +20,8 @@ from typing import Any
 
 from agents import Agent
 from agents.events import Event, Replied, Stopped, StreamLost, Text, ToolFinished, ToolStarted
-from agents.loop import Patience
 from agents.models.model import FinishedReply, Model
+from agents.models.patience import Patience
 from pager import Usage
 from pager.types import Json
 from tests.bench.figures import grid

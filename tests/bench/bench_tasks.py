@@ -2,7 +2,8 @@
 
 A perfect worker (`tests.bench.tasks.policy`) sees only its prompt. It reads 40 reports for each task, keeps what it
 learns, and later corrects it. Then the files are gone, and each task's question is asked. The same worker with memory
-switched off shows how many questions need one. It ends with exit code 1 if a question with memory is not answered.
+switched off shows how many questions need one. It ends with exit code 1 if a question with memory is not answered, or
+if one of its three notes of a site is wrong. Then it keeps the directory and prints what the worker saw.
 
 deepagents and PydanticAI do the same tasks with the same worker over the same wire, each with its file tools, in which
 the worker keeps its notes. They come from the package index into environments of their own, and nobody kills them.
@@ -20,14 +21,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from time import monotonic
 
 from agents import Agent
 from agents.explain.costs import costs
 from pager import MemoryReader
 from tests.bench.figures import grid
-from tests.bench.tasks import live, peers, world
+from tests.bench.tasks import live, notes, peers, world
 from tests.bench.tasks.world import Site
 
 YAML = """\
@@ -62,7 +63,9 @@ class Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_tasks")
     parser.add_argument("--quick", action="store_true", help="four tasks, two kills, one small window, no peers")
-    parser.add_argument("--only", choices=("ours", "peers"), help="a part of it")
+    parser.add_argument("--only", choices=("ours", "peers", "memory"), help="a part of it")
+    parser.add_argument("--window", type=int, help="this one alone")
+    parser.add_argument("--seed", type=int, default=50, help="when the kills fall")
     for name, default in (("url", ""), ("model", "local"), ("provider", "anthropic"), ("key", "none")):
         parser.add_argument(f"--{name}", default=default, help="a real model does ten of the easiest tasks instead")
     options = parser.parse_args()
@@ -70,33 +73,34 @@ def main() -> int:
         live.show(options)
         return 0
     tasks, sites, kills, windows = (4, 8, 2, (8_000,)) if options.quick else (40, 125, 50, (8_000, 32_000))
+    windows = (options.window,) if options.window else windows
     failed = False
     if options.only != "peers":
         rows = list[list[str]]()
         for window in windows:
-            for has_memory in (True, False):
-                with TemporaryDirectory(prefix="bench-tasks-") as place:
-                    start = monotonic()
-                    killed = kills if has_memory else 0
-                    outcome = one_life(Path(place), window, tasks, sites, kills=killed, memory=has_memory)
-                    rows.append(_row(Path(place), window, outcome, tasks, monotonic() - start, memory=has_memory))
-                    failed |= has_memory and outcome.answered < tasks
-                    for line in outcome.wrong if has_memory else ():
-                        print(line, file=sys.stderr)
+            for has_memory in (True,) if options.only == "memory" else (True, False):
+                place, start, killed = Path(mkdtemp(prefix="bench-tasks-")), monotonic(), kills if has_memory else 0
+                outcome = one_life(place, window, tasks, sites, kills=killed, memory=has_memory, seed=options.seed)
+                rows.append(_row(place, window, outcome, tasks, monotonic() - start, memory=has_memory))
+                if has_memory and outcome.wrong:
+                    failed = True
+                    print(*outcome.wrong, f"All is in {place}.", sep="\n", file=sys.stderr)
+                else:
+                    shutil.rmtree(place)
         print(grid([HEAD, *rows]))
-    if not options.quick and options.only != "ours":
+    if not options.quick and options.only in (None, "peers"):
         print(grid([peers.HEAD, *peers.rows(windows, tasks, sites)]))
     return 1 if failed else 0
 
 
-def one_life(folder: Path, window: int, tasks: int, sites: int, *, kills: int, memory: bool) -> Outcome:
+def one_life(folder: Path, window: int, tasks: int, sites: int, *, kills: int, memory: bool, seed: int) -> Outcome:
     """Let the worker do all tasks and answer all questions."""
     todo = world.build(folder / "tree", tasks=tasks, sites=sites)
     file = folder / "worker.yaml"
     file.write_text(
         YAML.format(window=window, tools="pager" if memory else "none", k=12 if memory else 0), encoding="utf-8"
     )
-    outcome, random = Outcome(), Random(kills)
+    outcome, random = Outcome(), Random(seed)
     due = Counter(random.randrange(tasks + 1) for _ in range(kills))
     for number, site in enumerate(todo):
         if number == tasks // 2:
@@ -105,6 +109,8 @@ def one_life(folder: Path, window: int, tasks: int, sites: int, *, kills: int, m
         _run(file, site.task, outcome, random, due[number])
     shutil.rmtree(folder / "tree")
     (folder / "tree").mkdir()
+    if memory:
+        outcome.wrong += notes.wrong(folder / "home" / "worker", todo)
     _ask(file, todo, outcome)
     return outcome
 

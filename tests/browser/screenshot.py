@@ -1,4 +1,5 @@
-"""The pictures in README, taken of the demo's agent: `make screenshot`. They show why it did not see what it was told.
+"""The pictures in README and docs/, taken of the demo's agent: `make screenshot`. They show why it did not see what it
+was told.
 
 The demo is told anew for each picture taken, so they are of the code as it is.
 """
@@ -6,6 +7,7 @@ The demo is told anew for each picture taken, so they are of the code as it is.
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from pager.reader import MemoryReader
 from pager.types import read_step_id
@@ -14,8 +16,22 @@ from tests.browser.programs import started
 from tests.support.cli import selfpager
 
 FOLDER = Path(__file__).parents[2] / "docs"
-SIZE = (1280, 1000)
-WORDS = "cork shop"
+TRACE = "guide/trace/{step}/cork shop"
+DRAWN = (".moment", ".hit", ".pill:has-text('running')")  # by answers of their own
+Picture = tuple[str, Literal["dark", "light"], tuple[int, int], str, tuple[str, ...]]
+PICTURES: list[Picture] = [  # a file, how it looks, its size, its address, what has to be there
+    ("view-dark", "dark", (1280, 1000), TRACE, DRAWN),
+    ("view-light", "light", (1280, 1000), TRACE, DRAWN),
+    ("view-agents", "light", (1280, 420), "", ("body[data-ready]",)),
+    (
+        "view-request",
+        "dark",
+        (1280, 1000),
+        "guide/request/{step}",
+        (".pill:has-text('running')", "#request-title", "#change-title"),
+    ),
+    ("view-phone", "light", (390, 844), TRACE, ("text=It was not in the request",)),
+]
 
 
 def forgotten(reading: MemoryReader) -> str:
@@ -37,14 +53,14 @@ def main() -> None:
         with MemoryReader.open(home / "guide") as reading:
             step = forgotten(reading)
         with serving(home) as server, started() as browser:
-            for look in ("dark", "light"):
+            for name, look, size, hash_, drawn in PICTURES:
                 page = browser.new_page(
-                    viewport={"width": SIZE[0], "height": SIZE[1]}, device_scale_factor=2, color_scheme=look
+                    viewport={"width": size[0], "height": size[1]}, device_scale_factor=2, color_scheme=look
                 )
-                page.goto(f"{server.address}#guide/trace/{step}/{WORDS}")
-                for part in (".moment", ".hit", ".pill:has-text('running')"):  # what is drawn by answers of their own
+                page.goto(f"{server.address}#{hash_.format(step=step)}")
+                for part in drawn:
                     page.locator(part).first.wait_for()
-                page.screenshot(path=FOLDER / f"view-{look}.png")
+                page.screenshot(path=FOLDER / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 
 from agents.builtin import documents
 from agents.config.errors import ConfigError
+from tests.support import papers
 from tests.support.builtins import BuiltIns
 
 FILES = "builtin: files, root: notes"
@@ -164,9 +165,13 @@ def test_a_root_that_is_not_there_is_an_error_with_its_place(tmp_path: Path) -> 
         BuiltIns(tmp_path, FILES)
 
 
-def test_the_same_tools_twice_are_an_error(notes: Path) -> None:
-    with pytest.raises(ConfigError, match="there is a tool 'list_files' already; leave one of the two out"):
+def test_the_same_tools_twice_are_one_error_that_says_what_to_do(notes: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
         BuiltIns(notes.parent, f"{FILES}}}\n  - {{builtin: files, root: .")
+    [problem] = caught.value.problems
+    tools = "'list_files' and 'read_file' and 'search_files'"
+    way = "Name as its root the directory above both, or give the other one to a helper"
+    assert problem.message.startswith(f"there is a tool {tools} already; an agent has one 'builtin: files'. {way}")
 
 
 PAGE = b"<h1>Ferries</h1><p>It sails at <b>nine</b>.</p><script>evil()</script>"
@@ -179,6 +184,18 @@ def test_pages_and_documents_are_read_as_text(notes: Path) -> None:
     text = files("read_file", path="a.html")
     assert text.startswith("a.html, lines 1 to 3 of 3 (as text):\n# Ferries\n")
     assert "evil" not in text
+    for name, document, lines in (
+        ("b.pdf", papers.pdf("It sails at nine.", "On page 2: café."), ["It sails at nine.", "", "On page 2: café."]),
+        ("b.docx", papers.docx("It sails at nine.", "für"), ["It sails at nine.", "", "für"]),
+        ("b.xlsx", papers.xlsx(("hat", "count"), ("red", 7)), ["## Stock", "", "| hat | count |", "| --- | --- |"]),
+    ):
+        (notes / name).write_bytes(document)
+        head, *text = files("read_file", path=name).splitlines()
+        assert (head.partition(",")[0], "(as text)" in head, text[: len(lines)]) == (name, True, lines)
+        (notes / name).write_bytes(document[: len(document) // 2])
+        assert f"{name} is not read as {name[2:]}: " in files("read_file", path=name)
+    (notes / "b.pdf").write_bytes(papers.pdf(""))  # as one of pictures alone
+    assert "b.pdf has no text. What is written in its pictures" in files("read_file", path="b.pdf")
     (notes / "a.pdf").write_bytes(b"%PDF-1.7 but no more")
     assert "a.pdf is not read as pdf: " in files("read_file", path="a.pdf")
     (notes / "a.xlsx").write_bytes(b"PK\x03\x04")

@@ -2,6 +2,9 @@
 
 import os
 import re
+import resource
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -104,3 +107,38 @@ def test_the_lines_are_those_that_match_one_by_one(text: str, pattern: str) -> N
     found = Search(None, Pattern(pattern), float("inf"))._matches(text.encode())  # pyright: ignore[reportArgumentType]
     lines = text.split("\n")[: None if text[-1:] != "\n" else -1] if text else []
     assert [number for number, _ in found] == [n for n, line in enumerate(lines, 1) if re.search(pattern, line)]
+
+
+@contextmanager
+def only(left: int) -> Generator[None]:
+    """Let this process open so many more files."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.dup(0)]
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 9, before[1])
+    )
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for each in taken[:left]:
+            os.close(each)
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for each in taken[left:]:
+            os.close(each)
+
+
+@pytest.mark.parametrize("left", range(6))
+def test_a_machine_that_opens_no_more_files_hides_none(tmp_path: Path, left: int) -> None:
+    (tmp_path / "below").mkdir()
+    for name in ("a", "below/b"):
+        (tmp_path / name).write_text("hit", encoding="utf-8")
+    files = BuiltIns(tmp_path, "builtin: files, root: .")
+    with only(left):
+        try:
+            answer = files("search_files", pattern="^hit")
+        except OSError as error:
+            answer = str(error)
+    assert "Too many open files" in answer or "2 hits in 2 files" in answer

@@ -10,6 +10,7 @@ from agents.assembly import own_tools
 from agents.config import load
 from agents.config.errors import ConfigError
 from agents.events import Replied, ToolFinished, ToolStarted
+from agents.explain import costs
 from agents.tools.functions import ToolCallError, run_by_provider
 from pager.blocks import sealed_tokens, text_of
 from tests.standin import Reply, Standin, call, search_result
@@ -166,3 +167,15 @@ def test_results_that_fill_the_window_leave_it_whole(tmp_path: Path) -> None:
         talk.ask(f"news {number}?", server_call("web_search", {"query": "x"}), search_result(**pages), "Seen.")
     assert talk.memory.ledger(events=["evict"])
     assert not talk.memory.check()
+
+
+def test_searches_have_their_price(stage: Stage) -> None:
+    stage.says(searched(hats_example=NEWS), "Noted.")
+    prices = "prices: {input: 0, output: 0, web_search: 20}\nlimits: {max_usd: 0.02}\n"
+    with stage.load(f"tools: [{{server: web_search_20250305}}]\n{prices}") as agent:
+        *_, stopped = agent.stream("What is new?")
+        assert (agent.meter.usd, stopped.reason) == (0.02, "usd")  # pyright: ignore[reportAttributeAccessIssue]
+        assert agent.resume().text == "Noted."
+        every = costs.costs(agent.memory)
+        assert [cost.usd for cost in every.requests.rows] == [0, 0.02]
+        assert (every.usd, every.total.web_search_requests) == (0.02, 1)

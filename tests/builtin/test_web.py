@@ -6,11 +6,12 @@ from textwrap import dedent
 import pytest
 
 from agents.assembly import own_tools
-from agents.builtin import web
+from agents.builtin import documents, http, web
 from agents.builtin.web import Web
 from agents.config import load
 from agents.config.errors import ConfigError
 from agents.tools.functions import Sourced, ToolCallError
+from tests.support import papers
 from tests.support.web import Page, page, redirect, site
 
 HTML = """<html><head><title>Hats &amp;
@@ -61,11 +62,41 @@ def test_text_is_read_in_its_own_encoding(body: str | bytes, kind: str, text: st
     assert text_of(body, kind).startswith(text)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "body", "kind", "text"),
+    [
+        ("/1", papers.pdf("It sails at nine."), "application/pdf", "It sails at nine."),
+        ("/a.PDF", papers.pdf("It sails at nine."), "application/octet-stream", "It sails at nine."),
+        ("/1", papers.docx("One", "two"), documents.KINDS[".docx"], "One\n\ntwo"),
+        ("/1", papers.xlsx(("hat", 7)), documents.KINDS[".xlsx"], "## Stock\n\n| hat | 7 |"),
+    ],
+)
+def test_documents_are_read_as_files_reads_them(path: str, body: bytes, kind: str, text: str) -> None:
+    found = fetch({path: page(body, kind)}, path).content
+    head, _, shown = found.partition("\n\n")
+    assert shown.startswith(text)
+    assert head.endswith(" as text)")
+
+
+def test_a_document_is_told_where_it_cannot_be_read_or_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = papers.pdf("It sails at nine.")
+    with pytest.raises(ToolCallError, match="is a file of the type application/octet-stream"):
+        fetch({"/a.bin": page(body, "application/octet-stream")}, "/a.bin")
+    monkeypatch.setattr(http, "MAX_DOCUMENT_BYTES", len(body) - 1)
+    with pytest.raises(ToolCallError, match=rf"of {len(body)} bytes; at most {len(body) - 1} bytes of a document are"):
+        fetch({"/": page(body, "application/pdf")})
+    monkeypatch.setattr(documents, "can_read", lambda: False)
+    with pytest.raises(ToolCallError, match=r"pip install 'selfpager\[documents\]'"):
+        fetch({"/": page(body, "application/pdf")})
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
         (page(b"\x89PNG", "image/png"), r"is a file of the type image/png of 4 bytes\. HTML, text, JSON"),
-        (page(b"%PDF-1.7", "application/pdf"), "is a file of the type application/pdf"),
+        (page(b"%PDF-1.7", "application/pdf"), "is not read as pdf: "),
+        (page(b"PK", "application/msword"), r"is a file of the type application/msword of 2 bytes\. HTML, text, JSON"),
         (page(b"a\0b", "text/plain"), "is no text, though it says text/plain"),
         (page("x", status=404), r"was answered with 404 \(Not Found\)"),
         (page("x", status=599), r"was answered with 599 \(unknown status\)"),

@@ -230,6 +230,77 @@ def test_while_a_tool_runs_the_first_ctrl_c_waits_for_its_result(place: Shop) ->
     assert "it is there" in str(place.model.requests[-1]["messages"])
 
 
+def with_helper(place: Shop) -> None:
+    model = f"model: {{id: m, base_url: '{place.model.base_url}'}}"
+    (place.folder / "reader.yaml").write_text(f"name: reader\n{model}\narchival: {{embedder: none}}\n")
+    place.more += "tools: [{agent: reader.yaml}]\n"
+
+
+@pytest.mark.parametrize("said", ["/resume", "Something else."])
+def test_after_ctrl_c_a_helper_goes_on_or_is_dropped_and_both_are_said(place: Shop, said: str) -> None:
+    with_helper(place)
+    gate = Gate(call("recall_search", query="hats"))
+    place.model.script(call("reader", task="Read."), gate)
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("Let it read.")
+        assert gate.asked.wait(60)
+        chat.interrupt()
+        chat.tells("stopping when reader")
+        gate.may.set()
+        chat.tells("/resume goes on where it was; a message drops what was not done")
+        if said == "/resume":
+            place.model.script(call("task_done", summary="It says: hats."), "Hats.")
+        else:
+            place.model.script("As you like.")
+        chat.say(said)
+        done = chat.end()
+    answered = str(place.model.requests[-1]["messages"])
+    if said == "/resume":
+        assert (done.out, "It says: hats." in answered, len(place.model.requests)) == ("Hats.\n", True, 4)
+    else:
+        assert (done.out, "reader was stopped before it had answered" in answered) == ("As you like.\n", True)
+
+
+def test_a_second_ctrl_c_drops_a_helpers_work_and_the_agent_is_told(place: Shop) -> None:
+    with_helper(place)
+    gate = Gate(call("recall_search", query="hats"))
+    place.model.script(call("reader", task="Read."), gate)
+    with Running("chat", place.file, "--home", place.home) as chat:
+        chat.say("Let it read.")
+        assert gate.asked.wait(60)
+        chat.interrupt()
+        chat.tells("Ctrl-C again stops now, and drops what it has not done")
+        chat.interrupt()
+        gate.may.set()
+        chat.tells("stopped before the answer began")
+        place.model.script("As you like.")
+        chat.say("Something else.")
+        done = chat.end()
+    assert done.out == "As you like.\n"
+    assert "before this call was answered. It may have been begun." in str(place.model.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize("typed", ["/quit\r", "\x04"])
+def test_who_leaves_while_a_helper_works_leaves_at_its_next_step(place: Shop, typed: str) -> None:
+    with_helper(place)
+    gate = Gate(call("recall_search", query="hats"))
+    place.model.script(call("reader", task="Read."), gate)
+    with drawn_chat(place) as terminal:
+        terminal.type("Let it read.\r")
+        assert gate.asked.wait(60)
+        terminal.type(f"to nobody\r{typed}")
+        terminal.until("leaving when reader has come to its next step")
+        gate.may.set()
+        code, shown = terminal.end()
+    assert (code, "/resume" in shown, "you>" in shown) == (130, False, False)
+    place.model.script(call("task_done", summary="It says: hats."), "Hats.")
+    with drawn_chat(place) as terminal:  # it goes on with the turn before it shows its prompt
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
+    assert "It says: hats." in str(place.model.requests[-1]["messages"])
+    assert "to nobody" not in str(place.model.requests)
+
+
 def test_commands_never_reach_the_model(place: Shop) -> None:
     place.model.script("Hello you.")
     done = place.chat(
@@ -240,6 +311,22 @@ def test_commands_never_reach_the_model(place: Shop) -> None:
     assert "There is no such fact." in done.out
     [request] = place.model.requests
     assert [block["text"] for block in request["messages"][-1]["content"]] == [" /etc/hosts is a file"]
+
+
+def test_undo_takes_back_what_was_said_last(place: Shop) -> None:
+    place.more += 'tools: [{use: "shop:refund"}]\n'
+    place.model.script("Hello.", call("archive", text="likes hats"), call("refund", order=17), "Noted.", "Good day.")
+    done = place.chat("hello", "I like hats.", "/undo", "/trace I like hats", "good day", "/undo", "/undo", "/undo")
+    assert done.code == 0
+    for line in (
+        "withdrawn: I like hats.", "facts that ended: f1", "tools that ran; what they did stays done: refund",
+        "s3 was withdrawn after s6: a person took the turn of s3 back", "withdrawn: good day", "withdrawn: hello",
+        "there is no turn to withdraw",
+    ):  # fmt: skip
+        assert line in done.out
+    assert "hats" not in str(place.model.requests[-1]["messages"])
+    assert "hello" in str(place.model.requests[-1]["messages"])
+    assert "forgot f1" not in done.err
 
 
 def test_a_server_that_does_not_answer_is_named_while_the_prompt_stands(place: Shop) -> None:

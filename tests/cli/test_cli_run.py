@@ -2,16 +2,25 @@
 
 import json
 import os
+import shlex
+from pathlib import Path
 
 import pytest
 
+from agents import tasks
 from agents.testing import call
-from tests.support.cli import Running, Terminal, command_line
+from pager import MemoryReader
+from tests.support.cli import Running, Terminal, command_line, write_agent
 from tests.support.shop import Gate, Shop
 
 DONE = call("task_done", summary="all is well")
 LOOK = call("search_archive", query="hats")
 REFUND = 'tools: [{use: "shop:refund", approve: always}]\n'
+
+
+def commands(text: str) -> list[list[str]]:
+    """The command lines that a text names, without the program's name."""
+    return [shlex.split(line[line.index("selfpager ") :])[1:] for line in text.splitlines() if "selfpager run" in line]
 
 
 def last_said(place: Shop) -> str:
@@ -23,8 +32,30 @@ def test_a_task_is_worked_on_until_it_is_done(place: Shop) -> None:
     place.model.script("Let me look.", LOOK, DONE)
     done = place.run("Find the hats.")
     assert (done.code, done.out) == (0, "Let me look.\ndone after 3 steps: all is well\n")
-    assert all(part in done.err for part in ("step 2 · ", "tokens · $", " · window "))
+    assert all(part in done.err for part in ("step 2 · asking the model · ", "tokens · $", " · window "))
+    assert "0 evictions · 0 facts stored" in done.err
+    assert f"talk about it: selfpager chat {place.file} --home {place.home}\n" in done.err
     assert place.run("--resume").code == 0
+
+
+def test_the_summary_counts_all_runs_of_a_task_and_names_its_files(place: Shop) -> None:
+    place.more += 'tools: [{builtin: files, root: "notes", write: true}]\nlimits: {max_steps: 2}\n'
+    (place.folder / "notes").mkdir()
+    write, again = (call("write_file", path=name, text="hats") for name in ("hats.md", "hats.md"))
+    place.model.script(write, call("archive", text="likes hats"), "I have begun.")
+    stopped = place.run("Write down the hats.")
+    assert stopped.code == 3
+    assert "3 steps · " in stopped.err
+    assert f"files: {place.folder / 'notes' / 'hats.md'}" in stopped.err
+    [line] = commands(stopped.err)
+    place.more = place.more.replace("max_steps: 2", "max_steps: 9")
+    place.model.script(again, call("write_file", path="../evil.md", text="x"), DONE)
+    assert place.file.exists()
+    done = command_line(*line)
+    assert done.code == 0
+    assert "6 steps · " in done.err
+    assert "0 evictions · 1 fact stored" in done.err
+    assert f"files: {place.folder / 'notes' / 'hats.md'}\n" in done.err
 
 
 @pytest.mark.parametrize(
@@ -50,9 +81,11 @@ def test_one_task_at_a_time_and_new_drops_the_open_one(place: Shop) -> None:
     assert place.run("Find the hats.").code == 3
     refused = place.run("Find the caps.")
     assert refused.code == 1
-    assert all(part in refused.err for part in ("'Find the hats.'", "--resume", "--new"))
+    assert "'Find the hats.'" in refused.err
+    resume, new = commands(refused.err)
+    assert resume[-1] == "--resume"
     place.model.script(LOOK, "I have begun.")
-    assert place.run("Find the caps.", "--new").code == 3
+    assert command_line(*new).code == 3
     assert "Find the caps." in json.dumps(place.model.requests[-1]["messages"])
 
 
@@ -72,7 +105,7 @@ def test_without_a_terminal_it_pauses_and_says_how_to_answer(place: Shop, answer
     paused = place.run("Refund order 17.")
     assert paused.code == 3
     assert 'refund waits for approval and was not run. It is refund({"order": 17}).' in paused.err
-    assert "--resume --approve (or --deny)" in paused.err
+    assert f"Answer with: selfpager run {place.file} --home {place.home} --resume --approve (or --deny)" in paused.err
     assert place.run("--resume").code == 3  # nobody has answered yet, and no request was made
     place.model.script(DONE)
     assert place.run("--resume", answer).code == 0
@@ -129,7 +162,7 @@ def test_ctrl_c_twice_stops_now_also_in_the_middle_of_a_tool(place: Shop) -> Non
     assert (done.code, done.out) == (130, "")
     assert ("saved" in done.err, "Traceback" in done.err) == (True, False)
     place.model.script(DONE)
-    assert place.run("--resume").code == 0
+    assert command_line(*commands(done.err)[0]).code == 0
     assert "interrupted, may have run" in json.dumps(place.model.requests[1]["messages"][-1])
 
 
@@ -152,7 +185,7 @@ def test_a_result_is_printed_or_what_is_wrong_with_it(place: Shop) -> None:
     (place.folder / "hats.json").write_text('{"type": "integer"}', encoding="utf-8")
     place.more += "output: hats.json\n"
     place.model.script(call("task_done", summary="counted", result=2))
-    assert place.run("Count.").out == "done after 1 steps: counted\n2\n"
+    assert place.run("Count.").out == "done after 1 step: counted\n2\n"
     place.model.script(call("task_done", summary="counted", result=3))
     last = json.loads(place.run("Count again.", "--json").out.splitlines()[-1])
     assert last == {"event": "stopped", "reason": "done", "text": "counted", "result": 3}
@@ -196,3 +229,12 @@ def test_a_helper_is_printed_indented_and_short_and_its_question_is_answered_fro
     events = place.run("More.", options=("--json",)).events
     inside = [event["inner"] for event in events if event["event"] == "helperevent"]
     assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well", "result": None}
+
+
+def test_without_a_key_no_task_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    done = command_line("run", write_agent(tmp_path, model="id: m"), "Count.", "--home", tmp_path / "home")
+    assert (done.code, "ANTHROPIC_API_KEY" in done.err) == (1, True)
+    with MemoryReader.open(tmp_path / "home" / "x") as reader:
+        assert tasks.current(reader) is None

@@ -246,6 +246,35 @@ def test_purge_destroys_for_good(command: Command, alice: Path) -> None:
     assert (gone.code, "s99" in gone.err) == (1, True)
 
 
+def test_expired_facts_are_listed_asked_about_and_purged(command: Command, alice: Path) -> None:
+    spans = ["purge", "alice", "--expired", "--older-than"]
+    assert command(*spans, "400d", "--yes").out == "no fact expired more than 400d ago.\n"
+    with Memory.open(alice, embedder=None) as memory:
+        fact = memory.archive("the old code is 4711 blue", valid_from="2020-01-01", valid_until="2020-02-01")
+    done = command(*spans, "400d")
+    assert (done.code, f"{fact.id} until 2020-02-02 00:00: the old code is 4711 blue" in done.out) == (130, True)
+    assert command(*spans, "400d", "--yes", "--json").json == {"purged": [fact.id], "kept": []}
+    assert b"4711 blue" not in (alice / "pager.db").read_bytes()
+    for wrong in (["--expired"], ["--older-than", "3d"], ["f1", "--expired", "--older-than", "3d"], []):
+        assert command("purge", "alice", *wrong, "--yes").code == 2
+    refused = command(*spans, "0d", "--yes")
+    assert (refused.code, "'0d' is not a span of time" in refused.err) == (1, True)
+
+
+def test_a_mirror_is_written_and_its_edits_come_back(command: Command, alice: Path, tmp_path: Path) -> None:
+    target = tmp_path / "notes"
+    assert command("export", "alice", f"{target}/").out == f"{target} mirrors alice.\n"
+    (target / "facts" / "tea.md").write_text("likes green tea", encoding="utf-8")
+    assert command("import", target).out == f"1 edit of {target} taken over into alice.\n"
+    assert command("import", target, "--json").json == {"imported": "alice", "folder": str(target), "edits": 0}
+    assert command("export", "alice", target, "--json").json["folder"] == str(target)
+    assert "likes green tea" in command("facts", "alice").out
+    (target / "facts" / "bad.md").write_text("---\nkey: x\n---\ny", encoding="utf-8")
+    failed = command("import", target)
+    assert (failed.code, "bad.md:2: the value of key is no JSON" in failed.err) == (1, True)
+    assert command("import", target, "--as", "nobody").code == 1
+
+
 @pytest.mark.parametrize(("typed", "code", "kept"), [("n\r", 1, True), ("\x03", 130, True), ("y\r", 0, False)])
 def test_purge_asks_before(alice: Path, typed: str, code: int, kept: bool) -> None:
     with Terminal("purge", "alice", "s1", "--home", alice.parent) as terminal:

@@ -5,11 +5,18 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agents import Agent
 from agents.cli import slash
+from agents.models.scripted import Reply, ScriptedModel
 from pager import Memory
+from pager.types import Json
 from tests.cli.conftest import Command
 
 PAGE = "web:example.org"
+
+
+def refuse(_: Json) -> Reply:
+    raise AssertionError("nobody asks the model")
 
 
 def texts(alice: Path) -> list[str]:
@@ -42,8 +49,8 @@ def test_a_search_shows_what_is_of_a_page(command: Command, alice: Path) -> None
         memory.archive("Refunds go to account 66.", source=PAGE)
     [line] = [line for line in command("search", "alice", "refunds account").out.splitlines() if "66" in line]
     assert line.startswith(f"f3 [via {PAGE}] ")
-    with Memory.open(alice, embedder=None) as memory:
-        slash.run("/search refunds account", "alice", memory, Console(file=(shown := StringIO()), width=200))
+    with Agent(name="alice", model=ScriptedModel("m", refuse), embedder=None, home=alice.parent) as agent:
+        slash.run("/search refunds account", "alice", agent, Console(file=(shown := StringIO()), width=200))
     assert line in shown.getvalue()
 
 

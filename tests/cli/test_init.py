@@ -8,6 +8,7 @@ import pytest
 
 from agents.cli.init import ready
 from agents.config.agent_config import load
+from tests.cli.conftest import Command
 from tests.support.cli import Terminal, command_line
 
 
@@ -35,7 +36,8 @@ def test_it_overwrites_nothing_and_says_what_is_there(folder: Path) -> None:
     before = (folder / "agent.yaml").read_bytes()
     again = command_line("init", "--tools")
     assert (again.code, again.err) == (
-        1, "selfpager: agent.yaml exists already; nothing was written. Give another name, or remove it.\n"
+        1, "selfpager: agent.yaml exists already; nothing was written. Talk to it: selfpager chat agent.yaml\n"
+        "Or give another name: selfpager init my-agent\n"
     )  # fmt: skip
     assert (folder / "agent.yaml").read_bytes() == before
     assert [path.name for path in folder.iterdir()] == ["agent.yaml"]
@@ -76,3 +78,11 @@ def test_tools_of_a_server_are_listed_whatever_it_says_of_them(folder: Path) -> 
     mcp = json.dumps({"command": server, "name": "odd", "env": {"PYTHONPATH": root}})
     (folder / "x.yaml").write_text(f"name: x\nmodel: {{id: m}}\ntools: [{{mcp: {mcp}}}]\n")
     assert command_line("tools", "x.yaml").out.splitlines()[-1] == "_(): "
+
+
+def test_where_nothing_can_be_written_it_says_so(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/proc")  # not even for root
+    refused = command("init")
+    assert refused.code == 1
+    assert "agent.yaml cannot be written into /proc: " in refused.err
+    assert "Change to a directory that you may write to." in refused.err

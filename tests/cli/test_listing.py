@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from pager import Memory
 from tests.cli.conftest import Command
 from tests.support.talk import Talk
@@ -47,3 +49,13 @@ def test_facts_are_listed_and_one_is_forgotten(command: Command, alice: Path) ->
     assert command("forget", "alice", "f3").out == "f3 is forgotten: likes\ntrains\n"
     assert command("forget", "alice", "f99").code == 1
     assert command("facts", "alice", "--json").json["total"] == 1
+
+
+def test_in_a_narrow_terminal_each_agent_has_a_line(
+    command: Command, alice: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert alice.exists()
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = " ".join(command("list").out.split())
+    assert shown.startswith("alice: idle")
+    assert "1 steps · 1 facts · 0 tokens" in shown

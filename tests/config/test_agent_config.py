@@ -70,7 +70,13 @@ def test_texts_of_the_environment_are_numbers_where_numbers_are_wanted() -> None
 def test_prices_of_the_cache_follow_from_that_of_the_input(ttl: str, more: str, cache_write: float) -> None:
     config = read(f"name: x\nmodel: {{cache_ttl: {ttl}}}\nprices: {{input: 10, output: 20{more}}}\n")
     assert config.prices
-    assert config.prices.model_dump() == {"input": 10, "output": 20, "cache_read": 1, "cache_write": cache_write}
+    assert config.prices.model_dump() == {
+        "input": 10,
+        "output": 20,
+        "cache_read": 1,
+        "cache_write": cache_write,
+        "web_search": 10,
+    }
 
 
 def test_files_are_relative_to_the_file_that_names_them(folder: Path) -> None:

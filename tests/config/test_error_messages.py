@@ -27,7 +27,7 @@ WRONG = [  # a file, and how its one problem begins
     ("name: 4711\n", 'a.yaml:1:7: name needs text, not the number 4711. Put it in quotes: "4711".'),
     ("name: true\n", 'a.yaml:1:7: name needs text, not true. Put it in quotes: "true".'),
     (f"name: {'x' * 65}\n", f"a.yaml:1:7: name '{'x' * 60}"),
-    (f"name: x\nversion: {'y' * 500}\n", f"a.yaml:2:10: version needs a whole number, not the text '{'y' * 60}...'."),
+    (f"name: x\nversion: {'y' * 500}\n", f"a.yaml:2:10: version needs a whole number, not the text '{'y' * 60}…'."),
     ("name: x\narchival: {embedder: olama}\n",
      "a.yaml:2:22: archival.embedder: Chroma has no embedding function 'olama'; did you mean 'ollama'?"),
     (EMBEDDER.format("opnai"),

@@ -46,3 +46,13 @@ def test_secrets_are_hidden() -> None:
     command, url = (tool["mcp"] for tool in shown["tools"])
     assert command == {"command": ["a"], "env": {"T": "(hidden)"}, "headers": {}}
     assert url == {"command": [], "env": {}, "url": "http://h/mcp", "headers": {"Authorization": "(hidden)"}}
+
+
+def test_what_is_derived_from_the_window_is_shown_and_what_a_run_decides_is_named() -> None:
+    config = read("name: x\nwindow: {limit_tokens: 20000}\nlimits: {max_steps: 7}\n")
+    shown = json.loads(render_json(config))
+    assert shown["model"]["max_output_tokens"] == config.limits_of(20_000).max_output_tokens == 5_000
+    assert (shown["window"]["max_part_tokens"], shown["core"]["limit_tokens"]) == (1_875, 1_875)
+    assert "# limits.max_usd: no limit\n" in render(config)
+    assert "# limits.max_steps" not in render(config)
+    assert "# window.limit_tokens: the model's own window" in render(read("name: x\n"))

@@ -89,7 +89,8 @@ INDENT = "Check the indentation, the quotes and the brackets."
         ("a: {b: 1, b: 1}\n", "1:11: the key 'b' is in this mapping already, in line 1. Remove one."),
         ("12: a\n", '1:1: a key has to be text. Put it in quotes: "12".'),
         ("? [a]\n: b\n", "1:3: a key has to be text. Give it a name."),
-        ("a: &x {b: 1}\nc: {<<: *x}\n", "2:5: merge keys (<<) are not supported. Use extends."),
+        ("a: {<<: 5}\n", "1:5: << merges mappings: give an alias such as *base, or a list of them."),
+        ("a: &x {b: 1, <<: *x}\n", "1:4: this merges itself through an alias (*). Write it out."),
         ("a: !secret b\n", "1:4: the tag '!secret' has no meaning here. Remove it."),
         ("a: !!set {}\n", "1:4: the tag 'tag:yaml.org,2002:set' has no meaning here. Remove it."),
         ("a: !!int x\n", "1:4: 'x' is not of the type int, which its tag names."),
@@ -206,3 +207,24 @@ def test_any_file_is_read_or_refused_with_a_place(tmp_path_factory: pytest.TempP
         assert isinstance(yaml_file.read(path, {}).data, dict)
     except ConfigError as error:
         assert all(problem.place.line >= 1 and problem.place.column >= 1 for problem in error.problems)
+
+
+def test_merge_keys_are_laid_below_what_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        'base: &base {a: 1, b: 1, c: 1}\nmore: &more {<<: *base, b: 2, d: "${D}"}\n'
+        "x: {<<: *more, c: 3}\ny: {c: 4, <<: [{e: 5, a: 5}, *more]}\n",
+        encoding="utf-8",
+    )
+    document = yaml_file.read(path, {"D": "seven"})
+    assert document.data["x"] == {"a": 1, "b": 2, "c": 3, "d": "seven"}
+    assert document.data["y"] == {"a": 5, "b": 2, "c": 4, "d": "seven", "e": 5}
+    assert document.at("x", "a").value.line == 1
+    assert document.at("x", "c").value.line == 3
+
+
+def test_merges_of_merges_take_no_longer_than_they_have_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    lines = ["a0: &a0 {k: 1}"] + [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 200)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert yaml_file.read(path, {}).data["a199"] == {"k": 1}

@@ -20,6 +20,7 @@ from tests.crash.commit_points import CommitPoints
 from tests.standin import Reply, Standin, call, thinking
 from tests.support.clock import START, HandClock
 from tests.support.embedders import Words
+from tests.support.talk import database_of
 
 WINDOW = 4_000
 SECRET = "the secret is xyzzyplugh"
@@ -255,6 +256,26 @@ def purging(directory: Path, deadly: int, when: str) -> None:
     load.archive()
     load.close()
     load.say("done", points.commits)
+
+
+def withdrawing(directory: Path, deadly: int, when: str) -> None:
+    """Withdraw a turn with calls, one of them unanswered, facts and a core edit. The commits are those of the undo."""
+    load = Load(directory, 1, Random(1), say, embedder=None)
+    load.archive("seat")
+    load.user()
+    load.reply()
+    load.user()
+    load.reply(thinking("so"), call("archive", {"text": "aisle", "key": "seat"}), call("fetch", {}), call("fetch", {}))
+    archive, fetch, _ = load.memory.open_calls
+    load.memory_tool(archive.id, archive.input)
+    load.core_line()
+    load.memory.begin_call(fetch.id)
+    points = CommitPoints(deadly, after=when == "after", directory=directory)
+    points.watch(database_of(load.memory))
+    load.memory.undo()
+    points.returned()
+    say("withdrawn")
+    say("done", points.commits)
 
 
 def live(directory: Path, life: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.crash.children import Life, run
 from tests.crash.commit_points import EVERY, Commit, digest, one_of_each
-from tests.crash.load import SECRET, live, open_memory, purging, scripted
+from tests.crash.load import SECRET, live, open_memory, purging, scripted, withdrawing
 from tests.crash.witness import Witness, judge_after_death
 
 LIVES, CHAINS = 10, 20  # 200 kills, on twenty memories
@@ -61,6 +61,20 @@ def test_a_purge_that_was_begun_is_finished(tmp_path: Path, every: bool) -> None
         assert purged or ["purged"] not in said
         files = [path for path in directory.rglob("*") if path.is_file()]
         assert not purged or not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+def test_a_turn_is_withdrawn_whole_or_not_at_all(tmp_path: Path) -> None:
+    whole = commits(withdrawing, tmp_path / "whole")
+    assert len(whole) == 1
+    for _, when, directory, said in deaths(withdrawing, tmp_path, [1]):
+        with open_memory(directory, life=2, embedder=None) as memory:
+            assert memory.check() == []
+            withdrawn = memory.ledger(events=["withdraw"])
+            current = [use.fact.text for use in memory.inspect.facts("current").rows]
+            core = "".join(block.value for block in memory.core())
+            assert (when == "after") == bool(withdrawn) == (not memory.turn_is_open) == (not core)
+            assert ("aisle" in current) != bool(withdrawn)
+            assert ["withdrawn"] not in said
 
 
 @pytest.mark.long

@@ -5,10 +5,12 @@ A test knows that a process has ended when the last writer of a pipe is gone: no
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -20,6 +22,8 @@ from tests.support.cli import ROOT
 
 WITHOUT, WITHIN = "sandbox: 'off'", "sandbox: required"
 DAEMON = "(trap '' TERM HUP; setsid sh -c 'trap \"\" TERM; echo up; exec sleep 1000' > pipe 2>&1 &)"
+# A bomb of a size: each of them ignores signals, leads a session of its own, and has lost its parent.
+BOMB = f"for number in {' '.join(map(str, range(50)))}; do {DAEMON}; done"
 needs_sandbox = pytest.mark.skipif(bool(sandbox.reason_against()), reason=sandbox.reason_against())
 both = pytest.mark.parametrize("where", [WITHOUT, pytest.param(WITHIN, marks=needs_sandbox)])
 
@@ -28,10 +32,21 @@ def shell_in(folder: Path, options: str, *, timeout_seconds: float = 60, more: s
     return BuiltIns(folder, f"builtin: shell, approve: never, timeout_seconds: {timeout_seconds}, {options}", more=more)
 
 
+def those_in(folder: Path) -> list[int]:
+    """Return the processes that work in a directory."""
+    found = list[int]()
+    for each in Path("/proc").iterdir():
+        with suppress(OSError):  # it has ended, or is another user's
+            if each.name.isdigit() and (each / "cwd").readlink() == folder:
+                found.append(int(each.name))
+    return found
+
+
 class Ends:
     """Reads a pipe until whatever writes to it has ended."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ups: int = 1) -> None:
+        self._ups = ups
         os.mkfifo(folder / "pipe")
         self._path = folder / "pipe"
         self.is_up = Event()
@@ -43,7 +58,8 @@ class Ends:
         with self._path.open("rb") as pipe:
             while piece := pipe.read1():
                 self.text += piece
-                self.is_up.set()
+                if self.text.count(b"up\n") >= self._ups:
+                    self.is_up.set()
 
     def wait(self) -> bytes:
         self._thread.join()
@@ -54,45 +70,68 @@ class Ends:
 def test_at_the_time_out_all_ends_also_what_ignores_signals_and_has_forked_twice(tmp_path: Path, where: str) -> None:
     ends = Ends(tmp_path)
     run = shell_in(tmp_path, where, timeout_seconds=2)
-    answer = run("run_command", command=f"trap '' TERM INT HUP; echo begun; {DAEMON}; sleep 1000")
+    answer = run("run_command", command=f"trap '' TERM INT HUP; echo begun; {BOMB}; sleep 1000")
     assert answer == "was ended after 2 s; it printed 6 bytes:\nbegun"
-    assert ends.wait() == b"up\n"
+    assert set(ends.wait().split()) == {b"up"}
+    assert not those_in(tmp_path)
 
 
 @both
 def test_nothing_stays_behind_a_command(tmp_path: Path, where: str) -> None:
     ends = Ends(tmp_path)
     run = shell_in(tmp_path, where)
-    daemon = DAEMON.replace("echo up;", "echo up; echo > go;")
-    assert run("run_command", command=f"mkfifo go; {daemon}; read line < go").startswith("exit code 0")
-    assert ends.wait() == b"up\n"
+    bomb = BOMB.replace("echo up;", "echo up; echo > go;")
+    assert run("run_command", command=f"mkfifo go; {bomb}; read line < go").startswith("exit code 0")
+    assert set(ends.wait().split()) == {b"up"}
+    assert not those_in(tmp_path)
 
 
 @both
 def test_an_agent_that_closes_or_is_interrupted_ends_its_commands(tmp_path: Path, where: str) -> None:
-    ends = Ends(tmp_path)
+    ends = Ends(tmp_path, 50)
     run = shell_in(tmp_path, where)
     answers: list[str] = []
-    thread = Thread(target=lambda: answers.append(run("run_command", command=f"{DAEMON}; sleep 1000")))
+    thread = Thread(target=lambda: answers.append(run("run_command", command=f"{BOMB}; sleep 1000")))
     thread.start()
     ends.is_up.wait()
     run.opened.close()  # as `Agent.close` does; `Tool.leave` is the same function
     thread.join()
-    assert ends.wait() == b"up\n"
+    assert ends.wait() == b"up\n" * 50
+    assert not those_in(tmp_path)
     assert answers == ["exit code 137; it printed nothing."]
 
 
 @both
 def test_a_command_ends_with_an_agent_that_is_killed(tmp_path: Path, where: str) -> None:
-    ends = Ends(tmp_path)
+    ends = Ends(tmp_path, 50)
     program = (
         "import sys; from pathlib import Path; from tests.hostile.test_commands import shell_in\n"
-        f"shell_in(Path({str(tmp_path)!r}), {where!r})('run_command', command={f'{DAEMON}; sleep 1000'!r})"
+        f"shell_in(Path({str(tmp_path)!r}), {where!r})('run_command', command={f'{BOMB}; sleep 1000'!r})"
     )
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT) as agent:
         ends.is_up.wait()
         agent.send_signal(signal.SIGKILL)
-    assert ends.wait() == b"up\n"
+    assert ends.wait() == b"up\n" * 50
+
+
+def test_the_system_refuses_to_start_more_but_for_root() -> None:
+    """Threads stand for the processes of a bomb: the system counts both alike, and these end with their process."""
+    program = f"""
+import os, runpy, threading
+bound = runpy.run_path({supervisor.__file__!r})["bound"]
+if not os.getuid():
+    os.setuid(65534)
+bound(80)
+wait, started = threading.Event(), 0
+try:
+    for _ in range(1000):
+        threading.Thread(target=wait.wait, daemon=True).start()
+        started += 1
+except RuntimeError:
+    print(started)
+"""
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert 60 <= int(done.stdout) <= 80
 
 
 @needs_sandbox  # without one a bomb may take every number of the machine before it is ended
@@ -154,6 +193,30 @@ def test_inside_only_the_directory_is_written_and_nothing_that_is_protected(
     read = run("run_command", command=f"cat {person}/.ssh/id home/*/pager.db {folder}/home/other/pager.db")
     assert "a private key" not in read
     assert "a memory" not in read
+
+
+@needs_sandbox
+def test_inside_what_the_agents_python_imports_is_not_written(tmp_path: Path) -> None:
+    look = 'def look() -> str:\n    "Look."\n    return ""\n'
+    for path, text in {
+        "own_seen/__init__.py": "", "own_seen/inner/__init__.py": "", "own_seen/inner/tools.py": look,
+        "own_seen_helper.py": "x = 1\n", "own_plain/inner/other.py": "x = 1\n", "notes/a.md": "a",
+    }.items():  # fmt: skip
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    uses = "builtin: shell, approve: never, sandbox: required}\n  - {use: 'own_seen.inner.tools:look'"
+    run = BuiltIns(tmp_path, uses)
+    importlib.import_module("own_plain.inner.other")  # a tool of its may do that
+
+    def writes(path: str) -> bool:
+        return run("run_command", command=f"echo bad > {path}").startswith("exit code 0")
+
+    assert [writes(path) for path in ("notes/a.md", "new.txt", "own_new/x.md; mkdir own_new")] == [True] * 3
+    for path in (
+        "own_seen/inner/tools.py", "own_seen/inner/new.py", "own_seen/__pycache__/x", "own_seen_helper.py",
+        "own_plain/inner/other.py", "__pycache__/own_seen_helper.cpython-311.pyc",
+    ):  # fmt: skip
+        assert not writes(path), path
 
 
 @needs_sandbox

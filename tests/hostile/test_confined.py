@@ -257,6 +257,23 @@ def test_nor_is_what_an_agent_is_that_works_with_it(tmp_path: Path, mine: str) -
     write.run_limited({"path": "notes.md", "text": "x"})
 
 
+def test_nor_is_the_package_of_a_tool_that_is_not_beside_the_yaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "src" / "own_installed"
+    (package / "deep").mkdir(parents=True)
+    look = 'def look() -> str:\n    "Look."\n    return ""\n'
+    for path in ("__init__.py", "deep/__init__.py", "deep/tools.py"):
+        (package / path).write_text(look, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "src")
+    (tmp_path / "agents").mkdir()
+    entries = "builtin: files, root: .., write: true}\n  - {use: 'own_installed.deep.tools:look'"
+    files = BuiltIns(tmp_path / "agents", entries)
+    for path in ("__init__.py", "deep/tools.py", "deep/new.py", "deep/__pycache__/tools.cpython-311.pyc"):
+        assert "the modules of this agent's tools" in files("write_file", path=f"src/own_installed/{path}", text="x")
+    assert files("write_file", path="src/other.py", text="x").startswith("Written")
+
+
 def test_what_a_file_says_is_labelled_with_it(stage: Stage) -> None:
     folder = stage.directory.parent / "root"
     folder.mkdir()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents.agent import Agent
-from agents.loop import Patience
+from agents.models.patience import Patience
 
 STORY = (
     "Here is the log of day {day}; nothing has to be done about it. " + "Clouds from the west, wind 3, no rain. " * 40

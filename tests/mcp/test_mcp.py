@@ -208,7 +208,7 @@ def test_a_server_over_http_is_used_the_same_way(home: Path) -> None:
         (f"{{mcp: {{command: [{sys.executable}, -c, 'raise SystemExit']}}}}", "cannot be used: "),
         ("{mcp: {url: 'http://127.0.0.1:9/mcp'}}", "the MCP server 127.0.0.1:9 cannot be used: "),
         (f"{{mcp: {{command: [{TIME}]}}, only: [fly]}}", "has no tool 'fly'; there are: get_current_time, convert_"),
-        (f"{{mcp: &a {{command: [{TIME}]}}}}, {{mcp: *a}}", "there is a tool 'get_current_time' already"),
+        (f"{{mcp: &a {{command: [{TIME}]}}}}, {{mcp: *a}}", "there is a tool 'get_current_time' and"),
     ],
 )
 def test_what_cannot_be_used_is_reported_at_its_place(stage: Stage, entry: str, message: str) -> None:

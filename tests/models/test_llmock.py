@@ -12,9 +12,9 @@ from llmock.testing import LLMockServer
 
 from agents.agent import Agent
 from agents.events import Replied, StreamLost, Text
-from agents.loop import Patience
 from agents.models.anthropic import AnthropicModel
 from agents.models.openai import OpenAIModel
+from agents.models.patience import Patience
 from tests.support.hands import Hands
 from tests.support.stage import build
 

@@ -13,7 +13,7 @@ from agents.assembly import make_model, try_out
 from agents.config.agent_config import AgentConfig
 from agents.config.errors import ConfigError
 from agents.events import StreamLost
-from agents.loop import MALFORMED, Patience
+from agents.loop import MALFORMED
 from agents.models.model import (
     FinishedReply,
     MediaRefusedError,
@@ -24,6 +24,7 @@ from agents.models.model import (
     UnreadableReplyError,
 )
 from agents.models.openai import OpenAIModel
+from agents.models.patience import Patience
 from agents.models.replies import Reply, broken_call, call
 from agents.testing import disconnect, http_error, stream_error, truncate
 from tests.models.test_chat_completions import delta

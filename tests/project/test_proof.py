@@ -1,4 +1,4 @@
-"""The pure parts of tests/bench/proof: rival policies, what counts as left, and that README says what was measured."""
+"""The pure parts of tests/bench/proof: rival policies, what counts as left, that the pages say what was measured."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -118,12 +118,14 @@ def results() -> Json:
     return tables.read()
 
 
-def test_readme_and_the_page_say_what_was_measured_and_on_which_machine(results: Json) -> None:
+def test_readme_and_the_pages_say_what_was_measured_and_on_which_machine(results: Json) -> None:
     assert set(results) == set(tables.SECTIONS)
     assert all("cores, load" in result["machine"] for result in results.values())
-    readme = tables.README.read_text(encoding="utf-8")
-    assert tables.short(results) in readme
-    assert tables.with_table(readme, results) == readme
+    for path, table in ((tables.README, tables.shortest(results)), (tables.DOCS, tables.short(results))):
+        text = path.read_text(encoding="utf-8")
+        assert table in text
+        assert tables.with_table(text, table) == text
+    assert max(map(len, tables.shortest(results).splitlines())) <= 120  # it fits a screen
     assert tables.PAGE.read_text(encoding="utf-8") == tables.page(results)
 
 
@@ -136,6 +138,8 @@ def test_a_side_that_was_too_slow_is_shown_where_it_stood_and_then_left_out_ours
     lines = tables.short(other).splitlines()
     assert [line.split("|")[2].strip() for line in lines if "ms added to a turn" in line][2:] == ["12.5 (at 654)", "-"]
     assert not any("100,000 facts " in line for line in lines)
+    assert "100,000 facts" not in tables.shortest(other)
+    assert "after 10,000  " in tables.shortest(other)
 
 
 def test_what_was_left_out_is_named(results: Json) -> None:

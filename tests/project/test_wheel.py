@@ -1,21 +1,16 @@
-"""The two wheels, as somebody gets them: built, installed into a fresh environment, used and typed from there.
-
-The environment borrows the dependencies of this one, so that nothing is downloaded; pager and agents are its own.
-"""
+"""The two wheels, as somebody gets them: built, installed into a fresh environment, used and typed from there."""
 
 import json
-import os
-import subprocess
 import sys
-import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.support.fresh import ROOT, build_wheels, install, run
+
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
 PROGRAM = """\
 from anthropic import Anthropic
 
@@ -39,31 +34,16 @@ FILES = ("pyproject.toml", "memory/pyproject.toml")
 CLERK = "name: clerk\nmodel: {provider: scripted, script: replies.yaml}\narchival: {embedder: none}\n"
 
 
-def run(*command: str | Path, cwd: Path, fails: bool = False, errors: bool = False) -> str:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SELFPAGER"))}
-    environ |= {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1", "HOME": str(cwd)}
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env=environ, capture_output=True, text=True, check=False)
-    assert bool(done.returncode) == fails, done.stdout + done.stderr
-    return done.stderr if errors else done.stdout
-
-
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("wheels")
-    for source in (ROOT, ROOT / "memory"):
-        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=source)
-    return {wheel.name.partition("-")[0]: wheel for wheel in folder.glob("*.whl")}
+    built = build_wheels(tmp_path_factory.mktemp("wheels"))
+    return {wheel.name.partition("-")[0]: wheel for wheel in built}
 
 
 @pytest.fixture(scope="module")
 def fresh(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fresh")
-    run(sys.executable, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
-    python = folder / "env" / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps")
-    run(*pip, *wheels.values(), cwd=folder)
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])", cwd=folder).strip())
-    (site / "borrowed.pth").write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
+    install(wheels.values(), folder / "env")
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "clerk.yaml").write_text(CLERK, encoding="utf-8")
     (folder / "replies.yaml").write_text("- {otherwise: true, say: Hello Dana.}\n", encoding="utf-8")

@@ -21,7 +21,10 @@ def test_a_piece_of_a_list_is_that_piece_newest_first(store: Store) -> None:
         store.ledger.write("archive" if number % 3 else "search", f"f{number}")
     for offset, limit in SOME:
         wanted = list(range(9, 0, -1))[offset : offset + limit]
-        steps, facts = store.lists.steps("all", "", offset, limit), store.lists.facts("all", "", "", offset, limit)
+        steps, facts = (
+            store.lists.steps("all", "", offset, limit),
+            store.lists.facts("all", "", "", FOREVER, offset, limit),
+        )
         rows = store.lists.movements((), offset, limit)
         assert (steps.total, facts.total, rows.total) == (9, 9, 9)
         assert [row.page_id for row in steps.rows] == [f"s{number}" for number in wanted]
@@ -38,14 +41,16 @@ def test_facts_are_listed_by_what_became_of_them(store: Store) -> None:
     store.archive.forget(ids[0], "wrong", 7)
     store.archive.used([ids[1], ids[1]], 3)
     store.maintenance.mark_fact_purged(ids[2])
-    listed = {kind: [number_of(use.fact.id) for use in store.lists.facts(kind, "", "", 0, 9).rows] for kind in FACTS}
+    listed = {
+        kind: [number_of(use.fact.id) for use in store.lists.facts(kind, "", "", FOREVER, 0, 9).rows] for kind in FACTS
+    }
     assert listed == {
         "all": ids[::-1], "current": [ids[4], ids[3], ids[1]], "ended": [ids[0]], "used": [ids[1]],
         "unused": [ids[4], ids[3]],
     }  # fmt: skip
     for kind, found in listed.items():
-        assert store.lists.facts(kind, "", "", 0, 1).total == len(found)
-    assert [use.uses for use in store.lists.facts("used", "", "", 0, 9).rows] == [2]
+        assert store.lists.facts(kind, "", "", FOREVER, 0, 1).total == len(found)
+    assert [use.uses for use in store.lists.facts("used", "", "", FOREVER, 0, 9).rows] == [2]
 
 
 def test_facts_are_listed_by_text_key_and_tag(store: Store) -> None:
@@ -53,11 +58,11 @@ def test_facts_are_listed_by_text_key_and_tag(store: Store) -> None:
     facts += [(written, None, ()) for written in ("Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês", "Ana e Ines")]
     for said, key, tags in facts:
         store.archive.append(said, key, tags, 0, None, 0, "agent", 0, stated=False, sources=())
-    assert [number_of(use.fact.id) for use in store.lists.facts("all", "porto", "", 0, 9).rows] == [3, 2, 1]
-    assert store.lists.facts("all", "porto", "", 2, 9).total == 3
-    assert store.lists.facts("ended", "porto", "", 0, 9).total == 0
+    assert [number_of(use.fact.id) for use in store.lists.facts("all", "porto", "", FOREVER, 0, 9).rows] == [3, 2, 1]
+    assert store.lists.facts("all", "porto", "", FOREVER, 2, 9).total == 3
+    assert store.lists.facts("ended", "porto", "", FOREVER, 0, 9).total == 0
     for asked in ("Inês", "inês", "INÊS", "Ângela e Inês", "ÂNGELA E INÊS", "ângela e inês"):
-        assert [number_of(use.fact.id) for use in store.lists.facts("all", asked, "", 0, 9).rows] == [7, 6, 5]
+        assert [number_of(use.fact.id) for use in store.lists.facts("all", asked, "", FOREVER, 0, 9).rows] == [7, 6, 5]
 
 
 def test_a_step_says_who_how_large_and_how_it_begins(store: Store) -> None:
@@ -131,10 +136,10 @@ def test_facts_are_counted_by_what_they_are(store: Store) -> None:
     for at in (0, 5, 6, 7, 8, 49, 50, 60, 61):
         there = [known for known in facts.values() if not known[2]]
         true = [known for known in there if known[0] <= at and (known[1] is None or known[1] > at)]
-        idle = [known for known in there if known[1] is None and not known[3]]
+        idle = [known for known in there if (known[1] is None or known[1] > at) and not known[3]]
         assert store.archive.counts(at) == FactCounts(len(there), len(true), len(idle))
     oldest = [fact for fact, (_, until, purged, uses) in facts.items() if not (until or purged or uses)]
-    assert [number_of(fact.id) for fact in store.archive.never_used(3)] == oldest[:3]
+    assert [number_of(fact.id) for fact in store.archive.never_used(3, 99)] == oldest[:3]
 
 
 def test_the_most_used_facts_come_first_and_say_how_often(store: Store) -> None:

@@ -7,14 +7,18 @@ with Terminal("chat", file) as terminal: ...             # on a pseudo-terminal:
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,10 +144,12 @@ class Running:
 class Terminal:
     """The command line in a terminal: what it shows, what is typed, Ctrl-C as the keyboard sends it."""
 
-    def __init__(self, *arguments: str | Path, cwd: Path | None = None, **environ: str) -> None:
+    def __init__(
+        self, *arguments: str | Path, cwd: Path | None = None, program: Sequence[str] = COMMAND, **environ: str
+    ) -> None:
         self._screen, keyboard = pty.openpty()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", OWN_TERMINAL, *COMMAND, *map(str, arguments)], cwd=cwd, stdin=keyboard,
+            [sys.executable, "-c", OWN_TERMINAL, *program, *map(str, arguments)], cwd=cwd, stdin=keyboard,
             env=environment(**{"TERM": "dumb", **environ}), stdout=keyboard, stderr=keyboard, start_new_session=True,
         )  # fmt: skip
         os.close(keyboard)
@@ -159,6 +165,10 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._screen, text.encode())
+
+    def resize(self, columns: int, lines: int) -> None:
+        """The window has another size now, of which the terminal tells the process."""
+        fcntl.ioctl(self._screen, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def until(self, text: str) -> str:
         """Return the output since the last call, up to and with `text`."""

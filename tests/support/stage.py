@@ -14,10 +14,10 @@ from typing import Any, Self
 
 from agents.agent import Agent
 from agents.events import Event, Stopped
-from agents.loop import Patience
 from agents.meter import Prices
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import Model
+from agents.models.patience import Patience
 from agents.testing.faults import Fault
 from agents.tools.functions import Tool
 from pager import BlockSpec, Prefetch

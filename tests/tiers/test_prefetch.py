@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pager import Memory, Prefetch, send_command, tokens
-from pager.search.words import languages
+from pager.search.words import asks_of_self, languages
 from pager.tiers.prefetch import PageChooser, Recalled
 from pager.vectors.embedder import EmbedderUnavailableError
 from tests.support import Broken, HandClock, Talk, Words
@@ -83,8 +83,14 @@ def test_a_question_about_oneself_is_no_small_talk(tmp_path: Path) -> None:
             pass
         for question, told in asked.items():
             assert told in chosen(memory, question)
-        for greeting in ("Can I ask you something?", "May I disturb you for a minute?"):
-            assert chosen(memory, greeting) == []
+        for said in (
+            "May I disturb you for a minute?",
+            "Can you hear me?",
+            "What should I say next?",
+            "Why am I so tired?",
+        ):
+            assert not asks_of_self(said)
+            assert chosen(memory, said) == []
 
 
 @pytest.mark.parametrize("kind", ["facts", "turns"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -370,3 +371,16 @@ def test_of_two_modules_of_one_name_the_second_is_refused(tmp_path: Path) -> Non
     assert find("same_name:f", tmp_path / "a", "tool")() == "from a"
     with pytest.raises(ToolConfigError, match="has that name already"):
         find("same_name:f", tmp_path / "b", "tool")
+
+
+@pytest.mark.parametrize("rival", ["/__init__.py", ".pyc", EXTENSION_SUFFIXES[0]])
+def test_of_two_that_python_would_import_by_one_name_neither_is(tmp_path: Path, rival: str) -> None:
+    """A command of the agent's may have made one of them, which Python would prefer."""
+    name = f"one_name_{len(rival)}"  # Python imports a name once
+    (tmp_path / f"{name}.py").write_text("def f() -> str:\n    'Say nothing.'\n    return ''\n", encoding="utf-8")
+    (tmp_path / name).mkdir()  # a folder with other files is no package
+    (tmp_path / f"{name}{rival}").write_text("", encoding="utf-8")
+    with pytest.raises(ToolConfigError, match=r"have one name\. Remove or rename one of them"):
+        find(f"{name}:f", tmp_path, "tool")
+    (tmp_path / f"{name}{rival}").unlink()
+    assert find(f"{name}:f", tmp_path, "tool")() == ""

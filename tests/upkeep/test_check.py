@@ -34,6 +34,7 @@ DAMAGE_OF = {
     },
     "nothing is overwritten": {
         "a superseded fact has no end": "UPDATE facts SET valid_until = NULL WHERE id = 1",
+        "a fact outlives its given end": "UPDATE facts SET expires = valid_from + 1 WHERE id = 1",
         "a fact ends before it begins": "UPDATE facts SET valid_until = valid_from - 1 WHERE id = 1",
         "of another key": "UPDATE facts SET key = 'other' WHERE id = 1",
     },

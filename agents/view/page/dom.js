@@ -73,6 +73,7 @@ const TIERS = {
   repeat: "archival",
   supersede: "archival",
   forget: "archival",
+  expire: "archival",
   restore: "archival",
   source: "archival",
   recall: "archival",

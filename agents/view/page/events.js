@@ -165,11 +165,12 @@ function figures(each) {
 function tiles(found) {
   const { sum } = found;
   const sent = whole(sum);
+  const searches = sum.web_search_requests;
   const share = (tokens) => `${sent ? Math.round((100 * tokens) / sent) : 0} % of all`;
   const money =
     found.usd === null
       ? ["—", ["name ", el("code", {}, "prices"), " in its YAML"]]
-      : [dollars(found.usd), "at the prices it runs with"];
+      : [dollars(found.usd), `at the prices it runs with${searches ? `, with ${number(searches)} searches` : ""}`];
   return [
     ["Sent", number(sent), `${number(found.total)} requests`],
     ["From the cache", number(sum.cache_read_input_tokens), share(sum.cache_read_input_tokens)],

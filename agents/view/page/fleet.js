@@ -106,9 +106,9 @@ function nobody(home) {
   return empty(
     "There are no agents here yet.",
     "Make one: ",
-    el("code", {}, "selfpager demo"),
+    el("code", {}, "selfpager init"),
     " or ",
-    el("code", {}, "selfpager chat AGENT.yaml"),
+    el("code", {}, "selfpager demo"),
     ". It appears here by itself.",
     el("br"),
     "Another home? This one is ",

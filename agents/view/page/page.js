@@ -35,7 +35,7 @@ export async function openPage(sheet, page, ctx) {
             el(
               "li",
               {},
-              chip(version.page_id, again, !version.valid_until),
+              chip(version.page_id, again, !version.valid_until || new Date(version.valid_until) > new Date()),
               el("span", {}, version.text),
               el("span", { class: "told" }, span(version)),
             ),

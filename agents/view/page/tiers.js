@@ -168,15 +168,16 @@ function factRow(fact, ctx) {
         : fact.valid_until
           ? `until ${moment(fact.valid_until)}`
           : "";
+  const over = state && !(fact.valid_until && new Date(fact.valid_until) > new Date());
   return el(
     "button",
     {
       type: "button",
-      class: `line fact${state ? " over" : ""}`,
+      class: `line fact${over ? " over" : ""}`,
       "data-key": fact.page_id,
       on: { click: () => ctx.open(fact.page_id) },
     },
-    el("span", { class: `chip archival${state ? " gone" : ""}` }, fact.page_id),
+    el("span", { class: `chip archival${over ? " gone" : ""}` }, fact.page_id),
     time(fact.at),
     age(fact.at),
     el("span", { class: "uses", title: `used ${fact.uses} times` }, fact.uses ? `${number(fact.uses)}×` : ""),

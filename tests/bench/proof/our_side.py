@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import Agent
-from agents.loop import Patience
+from agents.models.patience import Patience
 from tests.bench.bench_agent import ASSISTANT, Repeating
 from tests.bench.grown import BATCH, Talk
 from tests.bench.peers.lines import MARK, serve

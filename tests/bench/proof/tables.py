@@ -1,9 +1,9 @@
 """How the figures read: markdown tables, from the plain values that a run has written. Nothing is measured here.
 
 Each benchmark has a section, with the reasons where a peer is better (`reasons.yaml`), and the line or two of it that
-say most, for README.
+say most, for docs/benchmarks.md. README has the shortest table, which fits a screen.
 
-    python -m tests.bench.proof.tables      # renders the page and README's table anew from figures.json
+    python -m tests.bench.proof.tables      # renders the page and both tables anew from figures.json
 """
 
 import json
@@ -19,12 +19,15 @@ from tests.bench.proof.cost_rivals import RERENDER
 from tests.bench.proof.sides import OURS, SAME
 
 RESULTS = ROOT / "tests" / "bench" / "results"
-FIGURES, PAGE, README = RESULTS / "figures.json", RESULTS / "figures.md", ROOT / "README.md"
+FIGURES, PAGE = RESULTS / "figures.json", RESULTS / "figures.md"
+README, DOCS = ROOT / "README.md", ROOT / "docs" / "benchmarks.md"
 HEAD = "# Figures\n\nMade by `make bench` from figures.json beside it; not written by hand.\n\n"
 Json = Mapping[str, Any]
 Rows = list[list[str]]
 REASONS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("reasons.yaml").read_text(encoding="utf-8"))
 CELLS = "{facts:,}|{grow_s:.1f}|{archive_ms:.2f}|{search_ms:.2f}|{start_ms:.0f}|{disk_mb:.0f}|{memory_mb:.0f}"
+KNOWN = {"bare SDK": "SDK", "mem0": "mem0", "langgraph + SQLite": "langgraph"}
+CUT_OFF = re.compile(r"of (\d+) turns cut off (\d+) are on disk")
 EVERY = {"1": "", "3": "third "}
 WAYS = {
     "everything": "everything",
@@ -48,13 +51,14 @@ def write(results: Json) -> None:
 def render(results: Json) -> None:
     PAGE.write_text(page(results), encoding="utf-8")
     if set(SECTIONS) <= set(results):
-        README.write_text(with_table(README.read_text(encoding="utf-8"), results), encoding="utf-8")
+        for path, table in ((README, shortest(results)), (DOCS, short(results))):
+            path.write_text(with_table(path.read_text(encoding="utf-8"), table), encoding="utf-8")
 
 
-def with_table(text: str, results: Json) -> str:
-    """Return README with the table as these results give it."""
-    table = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
-    return table.sub(lambda found: f"{found[1]}\n{short(results)}\n\n{found[3]}", text)
+def with_table(text: str, table: str) -> str:
+    """Return a page with this table between its marks."""
+    between = re.compile(r"(<!-- figures: .*? -->\n)(.*?)(<!-- end of figures -->)", re.DOTALL)
+    return between.sub(lambda found: f"{found[1]}\n{table}\n\n{found[3]}", text)
 
 
 def page(results: Json) -> str:
@@ -76,7 +80,7 @@ def section(name: str, figures: Json) -> str:
 
 
 def short(results: Json) -> str:
-    """Return README's table."""
+    """Return the table of docs/benchmarks.md."""
     rows = [["measured", OURS, "beside it"]]
     missing: dict[str, str] = {}
     for name, (_, _, lines) in SECTIONS.items():
@@ -84,6 +88,40 @@ def short(results: Json) -> str:
         missing |= results[name]["figures"].get("missing", {})
     absent = "; ".join(f"{peer} ({one_line(why)})" for peer, why in missing.items())
     return f"{grid(rows)}\n\nLeft out of this run: {absent}." if absent else grid(rows)
+
+
+def shortest(results: Json) -> str:
+    """Return README's table: a line of figures each, beside the peers that most readers know."""
+    figures = {name: results[name]["figures"] for name in SECTIONS}
+    usd = {name: bill["usd"] for name, bill in figures["cost"]["policies"].items()}
+    slides = min(price for name, price in usd.items() if name.startswith("slide by a turn"))
+    beside = f"{usd[RERENDER]:.2f} re-rendering core, {slides:.2f} sliding by a turn"
+    rows = [["measured", OURS, "beside it"], ["dollars for 1,000 turns", f"{usd[OURS]:.2f}", beside]]
+    for point in ("100", "10000"):
+        sides = figures["overhead"]["points"].get(point, {})
+        times = {name: _times(sides.get(name), point, "wall_ms") for name in (OURS, *KNOWN)}
+        rows.append([f"ms added to a turn, after {int(point):,}", times.pop(OURS), _listed(times)])
+    for size, ours in list(figures["scale"]["archives"][OURS].items())[-1:]:
+        bare = figures["scale"]["archives"]["bare Chroma"].get(size)
+        rows.append(
+            [f"ms to search, to store, at {int(size):,} facts", _both(ours), f"Chroma {_both(bare)}" if bare else ""]
+        )
+    cut = {name: CUT_OFF.search(text) for name, text in figures["survival"]["ordeals"]["kill -9"].items()}
+    stored = {name: f"{found[2]} of {found[1]}" for name, found in cut.items() if found}
+    known = {name: stored[name] for name in KNOWN if name in stored}
+    rows.append(
+        [f"turns on disk that {figures['survival']['kills']} `kill -9` cut off", stored.get(OURS, "-"), _listed(known)]
+    )
+    length, past = list(figures["injected"]["people"].items())[-1]
+    ways = past["ways"]
+    for what, way in (("searched", "search_recall, 5 pages"), ("unasked", "prefetch")):
+        ours, all_ = (f"{ways[each]['tokens']:,.0f} ({ways[each]['found']:.0%})" for each in (way, "everything"))
+        rows.append([f"tokens of {int(length):,} messages {what} (answer in them)", ours, f"{all_} everything"])
+    return grid(rows)
+
+
+def _listed(figures: Mapping[str, str]) -> str:
+    return ", ".join(f"{KNOWN[name]} {figure}" for name, figure in figures.items())
 
 
 def one_line(text: str) -> str:

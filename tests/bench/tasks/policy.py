@@ -19,6 +19,7 @@ _ASKS_SUMMARY = "ummar"  # what a framework asks for when its window fills
 _LINE = re.compile(r"work (\d+): (\w+) \| left:(.*?) \| pallets (\d+) \| gate (\d+|-) \| foreman (\w+|-) ([\d-]+)")
 _TASK = re.compile(r"Find all reports about (\w+) with search_files")
 _HIT = re.compile(r"(reports/\d{4}-\d{2}/r\d{4}|updates/u\d{2})\.md")
+_INCOMPLETE = re.compile(r"search stopped|It stopped|not readable")  # a search that has not seen all files
 _REPORT = re.compile(r"Report (r\d{4}) of (\S+), site (\w+)\.")
 _PALLETS = re.compile(r"Delivered to (\w+): (\d+) pallets")
 _GATE = re.compile(r"The code of the gate of (\w+) is (\d{4})")
@@ -127,6 +128,7 @@ class Seen:
     task: str  # the newest task or question
     calls: list[Json] = field(default_factory=list[Json])  # of the last reply
     results: list[str] = field(default_factory=list[str])  # of those calls
+    has_failed: bool = False  # one of those calls
     since: str = ""  # what was said and read since the task
 
     @classmethod
@@ -134,19 +136,21 @@ class Seen:
         """Read a request."""
         hands = Hands(frozenset(str(tool.get("name")) for tool in params.get("tools") or ()))
         pieces, task, since = list[str](), "", list[str]()
-        calls, results = list[Json](), list[str]()
+        calls, results, has_failed = list[Json](), list[str](), False
         for message in params["messages"]:
             blocks: Any = message["content"]
             blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
             made = [block for block in blocks if block["type"] == "tool_use"]
             if message["role"] == "assistant":
-                calls, results = made, []
+                calls, results, has_failed = made, [], False
             for block in blocks:
                 text = _text(block)
                 pieces.append(text)
                 since.append(text)
                 if block["type"] == "tool_result":
                     results.append(text)
+                    # To write a note once more is an error in the other frameworks, and none to the worker.
+                    has_failed |= hands.has_core and bool(block.get("is_error"))
                 elif message["role"] == "user" and not text.startswith(("<recalled", "<digest")):
                     asked = [
                         *_TASK.finditer(text),
@@ -155,7 +159,7 @@ class Seen:
                     ]
                     if asked:  # what a framework sums up holds several in one text: the last one counts
                         task, since = text[max(each.start() for each in asked) :], []
-        return cls(hands, "\n".join(pieces), task, calls, results, "\n".join(since))
+        return cls(hands, "\n".join(pieces), task, calls, results, has_failed, "\n".join(since))
 
 
 def _text(block: Json) -> str:
@@ -192,9 +196,9 @@ def _work(seen: Seen, site: str) -> Reply:
         return _go_on(hands, now, now.after(read))
     if now.left:
         return Reply("", calls=_reads(hands, now))
-    if not hands.keeps or any(_is_fact(each) for each in seen.calls):
+    if not hands.keeps or (any(_is_fact(each) for each in seen.calls) and not seen.has_failed):
         return _end(hands, str(now))
-    if not any(each["name"] in ("search_archive", "grep", "search_files") for each in seen.calls):
+    if seen.has_failed or not any(each["name"] in ("search_archive", "grep", "search_files") for each in seen.calls):
         return Reply("", calls=[hands.recall(site)])  # something newer may be known already
     return Reply("", calls=hands.keep(_facts(now.after(seen.results))))
 
@@ -203,7 +207,8 @@ def _begin(seen: Seen, site: str, now: Work | None) -> Reply:
     """Find the reports of a site. Who has only notes looks first if there is a line in them."""
     hands = seen.hands
     searches = [each for each in seen.calls if each["name"] in ("search_files", "grep")]
-    if len(searches) == len(seen.results) == len(MONTHS):
+    is_complete = not seen.has_failed and not any(map(_INCOMPLETE.search, seen.results))
+    if len(searches) == len(seen.results) == len(MONTHS) and is_complete:
         hits = list(dict.fromkeys(hit for text in seen.results for hit in _HIT.findall(text)))
         return _go_on(hands, now, Work(now.number + 1 if now else 1, site, tuple(hits)))
     if hands.has_notes and now is None and not searches:

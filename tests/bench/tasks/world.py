@@ -35,12 +35,14 @@ KINDS = tuple(QUESTIONS)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site, the kind of its question, the answer, and the code of its gate."""
+    """A site, the kind of its question, the answer, and all that is true of it in the end."""
 
     name: str
     kind: str
     answer: str
     gate: str
+    pallets: int
+    foreman: str
 
     @property
     def task(self) -> str:
@@ -85,7 +87,8 @@ def build(root: Path, *, seed: int = 7, tasks: int = TASKS, sites: int = SITES) 
             (root / "reports" / day[:7] / f"r{number:04d}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
         kind = KINDS[index % len(KINDS)]
         answers = {"gate": str(code), "pallets": str(pallets), "foreman": foremen[2], "changed": foremen[3]}
-        found.append(Site(name, kind, answers[kind], str(code)))
+        foreman = answers["changed" if kind == "changed" else "foreman"]
+        found.append(Site(name, kind, answers[kind], str(code), pallets, foreman))
     return found[:tasks]
 
 
