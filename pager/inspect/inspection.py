@@ -182,8 +182,8 @@ class Inspection:
         return self._store.lists.sources(self._now())
 
     def facts(
-        self, kind: str = "all", *, text: str = "", source: str = "", prefix: str = "", offset: int = 0,
-        limit: int = 50, at: str | None = None,
+        self, kind: str = "all", *, text: str = "", source: str = "", offset: int = 0, limit: int = 50,
+        at: str | None = None, prefix: str = "",
     ) -> Rows[FactUse]:  # fmt: skip
         """Return facts, newest first: all, or current, ended, used or unused ones; of a text or a source; with `prefix`
         those whose key begins with it; with `at` as they were in the request that this step answered, but for their
