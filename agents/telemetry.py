@@ -113,7 +113,7 @@ class _Watch:
         self._tools: dict[str, tuple[Span, int]] = {}
         self._helpers: dict[str, _Watch] = {}
         self._around: Span | None = None  # the span of the newest tool call: what it moved is told after its end
-        self._around_since = self._at = self._chat_at = time.time_ns()
+        self._around_since = self._around_until = self._at = self._chat_at = time.time_ns()
         self._pieces: list[str] = []
         self._usage, self._usd, self._replies = Usage(), 0.0, 0
         self._ledger = (0, 0)  # its version and newest row
@@ -222,8 +222,8 @@ class _Watch:
         if event.is_error:
             span.set_attribute("error.type", "tool_error")
             span.set_status(StatusCode.ERROR)
-        span.end()
-        self._around = span
+        self._around, self._around_until = span, time.time_ns()
+        span.end(self._around_until)
 
     def _helper(self, event: HelperEvent) -> None:
         helper = self._helpers.get(event.call_id)
@@ -250,9 +250,11 @@ class _Watch:
                 self._turn.add_event(f"selfpager.{row.event}", self._about(row))
                 continue
             parent = self._around or self._turn
-            since = self._around_since if self._around else self._at
+            since, until = self._at, None
+            if self._around:
+                since, until = self._around_since, self._around_until
             found = _found(row)
-            more = self._about(row) | {"gen_ai.memory.store.id": self._agent.name}
+            more = self._about(row) | {"gen_ai.memory.store.id": self._agent.name, "gen_ai.provider.name": SCOPE}
             more |= {"gen_ai.memory.record.count": 1 if found is None else len(found)}
             if found is None and (record := row.page_id or row.detail.get("block")):
                 more["gen_ai.memory.record.id"] = str(record)
@@ -262,7 +264,7 @@ class _Watch:
             span = self._start(f"{operation} {self._agent.name}", operation, here, SpanKind.INTERNAL, since, more)
             if row.event == "search":
                 self._content(span, "gen_ai.memory.query.text", row.detail.get("query"))
-            span.end()
+            span.end(until)
 
     def _about(self, row: Movement) -> Attributes:
         about: Attributes = {"selfpager.event": row.event, "selfpager.actor": row.actor, "selfpager.step": row.step}

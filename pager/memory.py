@@ -35,7 +35,7 @@ from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
-from pager.safety.sources import Source, read_source, union
+from pager.safety.sources import Source, read_source, union, untrusted_among
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.rows import Step
@@ -196,7 +196,7 @@ class Memory:
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
-        return self._append_user(content, name, moment, _untrusted(source))
+        return self._append_user(content, name, moment, untrusted_among(source) if source else ())
 
     def _append_user(self, content: Content, name: str | None, moment: int, own: Sequence[str] = ()) -> str:
         """Append a user message, with its own untrusted sources, and what is recalled for it. Return its id."""
@@ -335,7 +335,7 @@ class Memory:
         An untrusted `source` such as `web:example.org`, or several, label what the agent writes after it has read it.
         """
         require_text(call_id, "the call's id")
-        sources = _untrusted(source)
+        sources = untrusted_among(source) if source else ()
         self._prompt.append_result(call_id, content, is_error=is_error, memory_tool=memory_tool, sources=sources)
 
     @locked
@@ -409,20 +409,21 @@ class Memory:
 
     def record(
         self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None,
-        data: Json | None = None,
+        source: str | Collection[str] | None = None, data: Json | None = None,
     ) -> str:  # fmt: skip
         """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself.
 
-        `data` is the form in which its program stores it: JSON, returned by `inspect.records` and never searched.
+        An untrusted `source`, or several, label it wherever it is recalled. `data` is the form in which its program
+        stores it: JSON, returned by `inspect.records` and never searched.
         """
         with self._call_lock.lock, self._call_lock:
-            number = self._tiers.recall.record(role, text, at=at, name=name, session=session, data=data)
+            number = self._tiers.recall.record(role, text, at=at, name=name, session=session, source=source, data=data)
             self._backlog.add_recorded(1)
         self._backlog.embed_recorded()
         return f"s{number}"
 
     def record_many(self, messages: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
-        """Store many messages (role, text; at, name, session, data), or none. Without `embed` vectors are pending."""
+        """Store many messages (role, text; at, name, session, source, data), or none; without `embed` vectors wait."""
         with self._call_lock.lock, self._call_lock:
             numbers = self._tiers.recall.record_many(messages)
             if embed:
@@ -849,14 +850,6 @@ class Memory:
 
 def _text_of(said: Iterable[Json]) -> str:
     return "\n".join(map(blocks.text_of, said))
-
-
-def _untrusted(source: str | Collection[str] | None) -> tuple[str, ...]:
-    """Return the untrusted sources among one or several that are named."""
-    if not source:
-        return ()
-    named = (source,) if isinstance(source, str) else source
-    return union(*(read_source(name).untrusted for name in named))
 
 
 def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:

@@ -70,7 +70,8 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
                 slash.run(line, name, agent, Console(stderr=json_lines))
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
-        return DONE if editor else code  # a script is told how its last turn ended; a person has seen it
+        # A script is told how its last turn ended. A person has seen it, unless they left in its middle.
+        return DONE if editor and not printer.leaving else code
 
 
 def _has_terminal() -> bool:

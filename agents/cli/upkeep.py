@@ -12,7 +12,7 @@ import click
 from agents.cli.common import FAILED, INTERRUPTED, PATH, Shared, agent_name, command, config_option, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import confirm, say
-from agents.importing import are_notes, import_conversations, import_notes
+from agents.importing import are_notes, import_conversations, import_home, import_notes, kind_of
 from agents.mirror import import_mirror, is_mirror, name_in, write_mirror
 from pager import Memory, one_line, shortened
 from pager.clock import format_minute
@@ -99,6 +99,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
       JSON, JSON lines    conversations: messages of OpenAI or Anthropic, of the Responses API, the exports of ChatGPT
                           and claude.ai (conversations.json), or messages with role and text
       .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact
+      ~/.claude           the home of Claude Code, or ~/.hermes that of Hermes: sessions and memory files
       a mirror            a folder that `export` wrote: your edits become those of the agent
 
     Conversations and notes are added to the agent, which is created if it does not exist. What was imported before is
@@ -110,7 +111,8 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
     if is_mirror(file):
         _import_mirror(shared, file, as_line=as_line)
         return
-    name = shared.as_name or (file.name or file.resolve().name).split(".")[0]
+    own_name = file.name.strip(".") or file.resolve().name.strip(".")
+    name = shared.as_name or own_name.split(".")[0]
     try:
         directory = home.agent_files(name).directory
     except RejectedError as error:
@@ -125,6 +127,12 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
 
     # Facts get another embedder's vectors when the agent runs.
     options: Mapping[str, Any] = embedders.for_command(directory, None) if directory.exists() else {}
+    if program := kind_of(file):
+        with home.remove_if_failed(name), home.open(name, **options) as memory:
+            imported = import_home(memory, file, program)
+        text = f"imported {imported.messages:,} messages and {imported.facts:,} facts of {program.name} into {name}."
+        _print({"imported": name, "file": str(file), **imported._asdict()}, text, as_line=as_line)
+        return
     kind, import_into = ("facts", import_notes) if are_notes(file) else ("messages", import_conversations)
     with home.remove_if_failed(name), home.open(name, **options) as memory:
         count = import_into(memory, file)
@@ -170,13 +178,7 @@ def purge_command(
     with shared.home.open(name, embedder=None, index=index) as memory:
         if page_id is None:
             return _purge_expired(memory, older_than or "", yes=yes, as_line=as_line)
-        try:
-            text = memory.page_text(page_id)
-        except NotFoundError as error:
-            if "was purged" in str(error):
-                raise
-            ways = f"  {shared.command('facts', name)}\n  {shared.command('search', name, 'words of it')}"
-            raise NotFoundError(f"{name} has nothing with the id {page_id}. These show ids:\n{ways}") from None
+        text = _text_to_purge(shared, memory, name, page_id)
         if code := _refused(f"Destroy {page_id} for good: {shortened(text, 200)!r}?", yes=yes):
             return code
         places = memory.purge(page_id)
@@ -200,6 +202,17 @@ def _purge_expired(memory: Memory, older_than: str, *, yes: bool, as_line: bool)
     _print(result, f"{facts} that expired more than {older_than} ago: purged." if gone else
            f"no fact expired more than {older_than} ago.", as_line=as_line)  # fmt: skip
     return None
+
+
+def _text_to_purge(shared: Shared, memory: Memory, name: str, page_id: str) -> str:
+    """Return the text of a page. Raise NotFoundError, which says what shows the ids of pages, if there is none."""
+    try:
+        return memory.page_text(page_id)
+    except NotFoundError as error:
+        if "was purged" in str(error):
+            raise
+        ways = f"  {shared.command('facts', name)}\n  {shared.command('search', name, 'words of it')}"
+        raise NotFoundError(f"{name} has nothing with the id {page_id}. These show ids:\n{ways}") from None
 
 
 def _refused(question: str, *, yes: bool) -> int | None:

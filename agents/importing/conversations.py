@@ -28,7 +28,7 @@ BEGINNING = ""  # its value where the imported conversation went on; at its end 
 def import_conversations(memory: Memory, path: Path) -> int:
     """Record the new messages of a file, all or none. Return how many. Raises RejectedError with their place."""
     with memory.transaction():
-        return sum(_import(memory, path, conversation) for conversation in _read(path))
+        return sum(import_conversation(memory, path.name, conversation) for conversation in _read(path))
 
 
 def _read(path: Path) -> Iterator[Conversation]:
@@ -69,7 +69,8 @@ def _read_lines(text: str, path: Path, whole_error: Exception) -> Iterator[Conve
         yield Conversation("", iter(single))
 
 
-def _import(memory: Memory, path: Path, conversation: Conversation) -> int:
+def import_conversation(memory: Memory, origin: str, conversation: Conversation) -> int:
+    """Record the new messages of a conversation, in a transaction of the caller. Return how many."""
     records = list(conversation.records)
     running, digests = hashlib.sha256(), list[str]()  # of each record the digest of the conversation up to it
     for _, record in records:
@@ -83,7 +84,7 @@ def _import(memory: Memory, path: Path, conversation: Conversation) -> int:
         if session := memory.load_value(f"{IMPORTED}{digests[count - 1]}"):
             start = count
             break
-    session = session or ":".join(filter(None, (path.name, conversation.name)))
+    session = session or ":".join(filter(None, (origin, conversation.name)))
     for where, record in records[start:]:
         try:
             memory.record_many([{"session": session, **record}], embed=False)

@@ -63,6 +63,16 @@ def read_source(text: Any) -> Source:
     return Source(kind, _HOST.sub(lambda host: host[0].lower(), name) if kind == "web" else name)
 
 
+def untrusted_among(source: str | Collection[str] | None) -> tuple[str, ...]:
+    """Return the untrusted sources among one or several that are named."""
+    if not source:
+        return ()
+    if not isinstance(source, str | list | tuple | set | frozenset):
+        raise RejectedError(f"source is {source!r:.100}; give one, such as web:example.org, or a list of them.")
+    named = (source,) if isinstance(source, str) else source
+    return union(*(read_source(name).untrusted for name in named))
+
+
 def stored_name(name: Any) -> str:
     """Return a name as it was stored. A file of others may hold any value: what we never write is of that file."""
     try:

@@ -7,7 +7,7 @@ with `as_of`. A fact that was true only before the current one began joins the p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -336,7 +336,7 @@ class Archive:
         first, scores = self._store.archive.match(terms, most, looked_up, wanted) if terms else ([], {})
         if self.vectors is None or meaning is None:
             return {number: scores[number] for number in first}, {}, {}
-        by_meaning = self._by_meaning(self.vectors, meaning.vector, wanted, limit)
+        by_meaning = self._by_meaning(self.vectors, meaning.vector, wanted, limit, first)
         if others := [number for number in first if number not in by_meaning]:
             by_meaning |= dict(self.vectors.cosines_of(others, meaning.vector))
         scored = {*first, *by_meaning}
@@ -350,7 +350,10 @@ class Archive:
         found = vectors.embedding.best_cosines(query, weights, load, facts)
         return dict(zip(found[0], (found[1] @ found[2]).tolist(), strict=True)) if found else {}
 
-    def _by_meaning(self, vectors: FactVectors, vector: Vectors, wanted: FactFilter, limit: int) -> Scores:
+    def _by_meaning(
+        self, vectors: FactVectors, vector: Vectors, wanted: FactFilter, limit: int, true: Collection[int] = ()
+    ) -> Scores:
+        """Return the cosines of the nearest facts that fit. Of `true` ones that is known already."""
         count = most = max(CANDIDATES, limit)
         narrow = bool(wanted.tags) or wanted.stored != ALWAYS or bool(wanted.source)
         exact: list[tuple[int, float]] = []
@@ -364,7 +367,8 @@ class Archive:
         opened = vectors.indexing.open(wanted.at)
         while True:
             near = vectors.nearest(vector, count, opened)
-            valid = self._store.archive.true_at([number for number, _ in near], wanted)
+            numbers = {number for number, _ in near}
+            valid = numbers & {*true} | self._store.archive.true_at(sorted(numbers - {*true}), wanted)
             if len(valid) >= limit or len(near) < count:  # enough, or all there are
                 found = {number: score for number, score in near if number in valid}
                 if opened is None:

@@ -6,7 +6,7 @@ an embedder adds to it. What a search needs beside the word index (`PartTable`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +14,7 @@ from pager.arguments import optional_text, require_limit, require_text, require_
 from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_micros, span_start, to_micros
 from pager.errors import RejectedError
-from pager.safety.sources import Source
+from pager.safety.sources import Source, untrusted_among
 from pager.search import dates
 from pager.search.neighbours import PartTable
 from pager.search.words import excerpt, index_text, words
@@ -27,7 +27,7 @@ from pager.vectors.said import SaidVectors
 if TYPE_CHECKING:
     from pager.search.ranking import Ranking
 
-RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session", "data"})
+RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session", "source", "data"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
 MISSED = 3  # hits below the limit that the ledger names
 MAX_YEARS = 30  # "in May" means any May of that many years
@@ -57,9 +57,11 @@ class Recall:
             self.invalidate()
 
     def record(
-        self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None, data: Json | None
-    ) -> int:
-        """Store a message from elsewhere. Return its number. Without a text it is stored, and never found."""
+        self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None,
+        source: str | Collection[str] | None = None, data: Json | None = None,
+    ) -> int:  # fmt: skip
+        """Store a message from elsewhere, with its untrusted sources. Return its number. Without a text it is never
+        found."""
         moment = moment_of(at, self._clock)
         require_text(text, "text")
         role = clean(require_text(role, "role"))
@@ -67,7 +69,9 @@ class Recall:
         if not role.strip():
             raise RejectedError("the role is empty; say who spoke, such as 'user' or 'assistant'.")
         with self._store.transaction():
-            number = self._store.conversation.append_step("record", role, moment, name=name, session=session)
+            number = self._store.conversation.append_step(
+                "record", role, moment, name=name, session=session, sources=untrusted_among(source)
+            )
             block = cast(Json, clean(text_block(text) if data is None else {**text_block(text), "data": data}))
             words = index_text(block["text"], name) if text.strip() else None
             self._store.conversation.append_part(number, "said", "user", block, moment, words, None)
@@ -235,7 +239,7 @@ def _record_fields(message: Any) -> dict[str, Any]:
     if unknown or not texts or not named or not isinstance(given.get("data"), dict | None):
         wrong = f"unknown: {', '.join(sorted(map(str, unknown)))}" if unknown else f"it is {message!r:.200}"
         raise RejectedError(
-            f"it needs the texts role and text, and may have at, name and session (texts, too), "
+            f"it needs the texts role and text, and may have at, name, session and source (texts, too), "
             f"and data (a dict); {wrong}."
         )
-    return {"at": None, "name": None, "session": None, "data": None, **given}
+    return {"at": None, "name": None, "session": None, "source": None, "data": None, **given}

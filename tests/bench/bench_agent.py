@@ -1,4 +1,4 @@
-"""Measure the agent: `python -m tests.bench.bench_agent [turn prompt start]`
+"""Measure the agent: `python -m tests.bench.bench_agent [turn prompt start otel]`
 
 Times are medians; what is compared alternates in this process. Exits with 1 when a limit does not hold.
 
@@ -8,6 +8,8 @@ Times are medians; what is compared alternates in this process. Exits with 1 whe
   because the bare call has nothing like it.
 - prompt: the first request, and what of a thousand turns is read from the provider's cache, as the strict stand-in
   bills it, of the conversation of tests/bench/proof/cost_talk.py with core edited in every fifth turn.
+- otel: what a turn takes to find that nobody watches it, against the turn, with OpenTelemetry's SDK loaded as chromadb
+  loads it. Reported beside it: a turn whose spans are collected, against one that is not watched.
 - start: the help, a conversation up to its first request on the wire (of an agent with a hundred facts and turns, which
   loads its embedder), fifty agents in one process. Each in a process of its own, Python's start included.
 """
@@ -21,7 +23,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 from agents import Agent
 from agents.events import Text, Thinking
@@ -29,6 +31,7 @@ from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply
 from agents.testing import ScriptedServer
 from agents.testing.messages_server import MessagesServer, Sending
+from pager import Prefetch
 from pager.types import Json
 from tests.bench.figures import ROOT, Figure, Pair, pair, run, timed
 from tests.bench.grown import YOUNG, Talk, Young, archive_all
@@ -41,6 +44,7 @@ ASSISTANT = ROOT / "configs" / "assistant.yaml"
 OLD, FACTS, TURN_ROUNDS, WARM_UP = 10_000, 100, 300, 20
 PROMPT_TURNS, EDIT_EVERY, WINDOW = 1_000, 5, 32_000
 AGENTS, STARTS = 50, 9
+LOOKS = 1_000
 
 
 class Repeating(AnthropicModel):
@@ -153,6 +157,42 @@ class Noting(Quick):
         return super().create(params)
 
 
+def otel(work: Path) -> list[Figure]:
+    import opentelemetry.sdk.trace as sdk
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    provider, api = sdk.TracerProvider(), cast(Any, trace)
+    provider.add_span_processor(SimpleSpanProcessor(InMemorySpanExporter()))
+    texts = Texts(1)
+    with QuickServer() as server, ExitStack() as opening:
+        model = opening.enter_context(closing(Repeating("m", base_url=server.base_url)))
+        agent = opening.enter_context(
+            Agent(name="a", model=model, home=work / "home", embedder=None, window=WINDOW, prefetch=Prefetch(k=0))
+        )
+
+        def watched() -> float:
+            api._TRACER_PROVIDER = provider
+            try:
+                return timed(agent.turn, texts.said(1))
+            finally:
+                api._TRACER_PROVIDER = None
+
+        def look() -> None:
+            for _ in range(LOOKS):
+                agent._observed(nothing, "")
+
+        nothing = (event for event in ())
+        quiet = pair(
+            lambda: timed(look) / LOOKS, lambda: timed(agent.turn, texts.said(1)), ("to look", "the turn"),
+            rounds=TURN_ROUNDS, warm_up=WARM_UP,
+        )  # fmt: skip
+        names = ("watched", "not watched")
+        both = pair(watched, lambda: timed(agent.turn, texts.said(1)), names, rounds=TURN_ROUNDS, warm_up=WARM_UP)
+    return [quiet.rounds("to find that nobody watches, against a turn", 0.01), both.rounds("a turn with spans")]
+
+
 def start(work: Path) -> list[Figure]:
     selfpager = Path(sys.executable).with_name("selfpager")
     help_seconds = [timed(_run, [selfpager, "--help"]) for _ in range(STARTS + 1)]
@@ -186,4 +226,4 @@ def _run(command: list[str | Path], **options: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run({"turn": turn, "prompt": prompt, "start": start}, sys.argv[1:], "anthropic"))
+    sys.exit(run({"turn": turn, "prompt": prompt, "otel": otel, "start": start}, sys.argv[1:], "anthropic"))
