@@ -239,7 +239,7 @@ def _record_fields(message: Any) -> dict[str, Any]:
     if unknown or not texts or not named or not isinstance(given.get("data"), dict | None):
         wrong = f"unknown: {', '.join(sorted(map(str, unknown)))}" if unknown else f"it is {message!r:.200}"
         raise RejectedError(
-            f"it needs the texts role and text, and may have at, name, session and source (texts, too), "
+            f"it needs the texts role and text, and may have at, source, name and session (texts, too), "
             f"and data (a dict); {wrong}."
         )
     return {"at": None, "name": None, "session": None, "source": None, "data": None, **given}
