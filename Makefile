@@ -26,7 +26,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-view screenshot lock clean
+.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -44,9 +44,9 @@ $(VENV)/locked: $(LOCKS)
 	$(PIP) install --quiet --require-hashes --no-deps $(LOCKS:%=-r %)
 	@touch $@
 
-# The project itself is installed as a link to this directory. Its build backend is in the lock, so this needs no network.
-$(VENV)/installed: $(VENV)/locked pyproject.toml
-	$(PIP) install --quiet --no-index --no-deps --no-build-isolation --editable .
+# Both distributions are installed as links to this directory. Their build backend is in the lock: no network.
+$(VENV)/installed: $(VENV)/locked pyproject.toml memory/pyproject.toml
+	$(PIP) install --quiet --no-index --no-deps --no-build-isolation --editable memory --editable .
 	$(PIP) check
 	@touch $@
 
@@ -75,6 +75,14 @@ test-local: install  ## test with a model of your own: make test-local URL=http:
 	@test -n "$(URL)" || { echo "Name the server: make test-local URL=http://127.0.0.1:8080 [PROVIDER=openai] [MODEL=...] [KEY=...] [WINDOW=8192]" >&2; exit 2; }
 	LOCAL_BASE_URL="$(URL)" LOCAL_PROVIDER="$(PROVIDER)" LOCAL_MODEL="$(MODEL)" LOCAL_KEY="$(KEY)" \
 		LOCAL_WINDOW="$(WINDOW)" $(BIN)/python -m pytest -q tests/local/live_model.py
+
+wheel: install  ## build both distributions into dist/: selfpager-memory (pager) and selfpager (agents)
+	rm -rf dist
+	cd memory && ../$(BIN)/hatchling build -t wheel -d ../dist
+	$(BIN)/hatchling build -d dist
+
+judges: wheel  ## run other projects' own tests against our adapters, and the MCP conformance suite; needs a network
+	$(BIN)/python -m tests.judges
 
 lint: ruff pyright layers docs  ## run ruff, pyright, import-linter and build the docs (with -k: all, even if one fails)
 
@@ -149,9 +157,9 @@ lock:  ## renew the locks from pyproject.toml; needs a network
 	$(PYTHON) -m venv "$$tools"; "$$tools/bin/pip" install --quiet uv==$(UV_VERSION); \
 	compile() { "$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_FLAGS) "$$@"; }; \
-	compile pyproject.toml -o requirements.lock; \
+	compile memory/pyproject.toml pyproject.toml --no-emit-package selfpager-memory -o requirements.lock; \
 	runtime=$$(sed -n 's/^\([a-z0-9._-]*\)==.*/--no-emit-package \1/p' requirements.lock); \
-	compile pyproject.toml --group dev --all-extras -c requirements.lock $$runtime -o requirements-dev.lock; \
+	compile pyproject.toml --group dev --all-extras --no-emit-package selfpager-memory -c requirements.lock $$runtime -o requirements-dev.lock; \
 	compile --group docs -o requirements-docs.lock
 
 clean:  ## remove everything that these targets made

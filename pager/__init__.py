@@ -54,8 +54,10 @@ from pager.types import (
     Movement,
     PageText,
     Problem,
+    Record,
     Request,
     Residency,
+    SessionUse,
     Skill,
     SkillSpec,
     SourceForgotten,
@@ -69,13 +71,13 @@ from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop
 
 __all__ = [
-    "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "Checklist", "ChromaEmbedder", "ChromaServer",
-    "Clock", "CommandOutcome", "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder",
-    "EmbedderChoice", "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts",
-    "FactSize", "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json",
-    "Limits", "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError",
-    "NotFoundError", "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "RejectedError",
-    "Request", "Residency", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
+    "INTERRUPTED", "AgentFiles", "Block", "BlockSpec", "Call", "Checklist", "ChromaEmbedder", "ChromaServer", "Clock",
+    "CommandOutcome", "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder", "EmbedderChoice",
+    "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize",
+    "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits",
+    "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
+    "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "Record", "RejectedError", "Request",
+    "Residency", "SessionUse", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
     "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn", "count_tokens",
     "one_line", "pending_commands", "send_command", "shortened",
 ]  # fmt: skip

@@ -15,11 +15,11 @@ import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
-from pager import blocks
+from pager import blocks, markup
 from pager.arguments import optional_text, require_path, require_text
 from pager.call_lock import CallLock, explain, locked
 from pager.clock import Clock, Moment, SystemClock, moment_of, read_duration, to_micros
@@ -74,6 +74,7 @@ from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
 
 __all__ = ["INTERRUPTED", "Memory"]
 
+PREFETCHED = 6  # pages for a program that asks, where the memory was opened without a Prefetch
 PREFETCH_PART = 4  # of the window: what is put in front of a message is at most a quarter of it
 AGENT, PERSON = "agent", "person"
 WITHDRAWN_CALL = "The turn was withdrawn before this call was run."
@@ -99,9 +100,7 @@ class Memory:
         self.history = History(store, self._call_lock, clock.zone)
         self._window = window
         self._prompt = prompt
-        most = window.limits.usable_tokens // PREFETCH_PART
-        prefetch = replace(prefetch, budget_tokens=min(prefetch.budget_tokens, most))
-        self._chooser = PageChooser(prefetch, tiers.archive, tiers.recall, store) if prefetch.k > 0 else None
+        self._chooser = self._make_chooser(prefetch) if prefetch.k > 0 else None
         self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
         self._inbox = inbox.Inbox(files.directory, store, clock)
         self._shown: dict[str, frozenset[str]] = {}  # who reads outside of a turn -> untrusted sources of what
@@ -253,6 +252,28 @@ class Memory:
         return [each.hit.page_id for each in recalled]
 
     @locked
+    def prefetch(self, text: str, *, without: Collection[str] = (), actor: str = "person") -> str:
+        """Return what the memory has for a text, as the element that stands behind a message; "" if it has nothing.
+
+        For a program with a prompt of its own: `without` names the pages that are in it. The ledger notes the search.
+        """
+        require_text(text, "the text")
+        chooser = self._chooser or self._make_chooser(Prefetch(k=PREFETCHED))
+        recalled = chooser.choose(text, [read_step_id(page) for page in without if page.startswith("s")])
+        recalled = [each for each in recalled if each.hit.page_id not in without]
+        hits = [each.hit for each in recalled]
+        with self._store.transaction(durable=False):
+            self._tiers.archive.mark_used(hit.page_id for hit in hits)
+            self._store.ledger.write_search("memory", text, hits, actor)
+        self._show(actor, *hits)
+        return markup.recalled(texts_of(recalled)) if recalled else ""
+
+    def _make_chooser(self, prefetch: Prefetch) -> PageChooser:
+        most = self._window.limits.usable_tokens // PREFETCH_PART
+        prefetch = replace(prefetch, budget_tokens=min(prefetch.budget_tokens, most))
+        return PageChooser(prefetch, self._tiers.archive, self._tiers.recall, self._store)
+
+    @locked
     def request(self, *, may_call: bool = True) -> Request:
         """Return the next request, within the window. At most one eviction happens here. If not `may_call`, the model
         has to answer without tools."""
@@ -388,26 +409,32 @@ class Memory:
 
     def record(
         self, role: str, text: str, *, at: Moment | None = None, name: str | None = None, session: str | None = None,
-        source: str | Collection[str] | None = None,
+        source: str | Collection[str] | None = None, data: Json | None = None,
     ) -> str:  # fmt: skip
         """Store a message from elsewhere and return its id. It can be found, and is never in the prompt by itself.
 
-        An untrusted `source`, or several, label it wherever it is recalled.
+        An untrusted `source`, or several, label it wherever it is recalled. `data` is the form in which its program
+        stores it: JSON, returned by `inspect.records` and never searched.
         """
         with self._call_lock.lock, self._call_lock:
-            number = self._tiers.recall.record(role, text, at=at, name=name, session=session, source=source)
+            number = self._tiers.recall.record(role, text, at=at, name=name, session=session, source=source, data=data)
             self._backlog.add_recorded(1)
         self._backlog.embed_recorded()
         return f"s{number}"
 
     def record_many(self, messages: Iterable[Mapping[str, Any]], *, embed: bool = True) -> list[str]:
-        """Store many messages (role, text; at, name, session, source), or none. Without `embed` vectors are pending."""
+        """Store many messages (role, text; at, name, session, source, data), or none; without `embed` vectors wait."""
         with self._call_lock.lock, self._call_lock:
             numbers = self._tiers.recall.record_many(messages)
             if embed:
                 self._backlog.add_recorded(len(numbers))
         self._backlog.embed_recorded()
         return [f"s{number}" for number in numbers]
+
+    @locked
+    def forget_records(self, page_ids: Iterable[str], reason: str, *, actor: str = "person") -> None:
+        """Take messages from elsewhere out of their sessions and of every search. Only `purge` destroys them."""
+        self._tiers.recall.forget_records(page_ids, reason, actor)
 
     # facts
 
@@ -450,6 +477,11 @@ class Memory:
     def similar_facts(self, page_id: str, *, limit: int = 3, actor: str = "person") -> list[Hit]:
         """Return the current facts that are closest in meaning to a fact, best first."""
         return self._show(actor, *self._tiers.archive.similar(page_id, limit))
+
+    @locked
+    def mark_used(self, page_ids: Iterable[str]) -> None:
+        """Count a use of each of these facts, as a search does for its hits."""
+        self._tiers.archive.mark_used(page_ids)
 
     @locked
     def forget(self, page_id: str, reason: str, *, actor: str = "person", source: str | None = None) -> Fact:
@@ -717,6 +749,10 @@ class Memory:
                 self._lock.release()
 
     # reading, as `MemoryReader` does it
+
+    def now(self) -> datetime:
+        """Return the present time by its clock."""
+        return self._clock.now()
 
     @property
     def zone(self) -> tzinfo:

@@ -150,6 +150,28 @@ class FactCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A message from elsewhere, with the form in which its program stores it (`data`), if that was given."""
+
+    id: str
+    role: str
+    text: str
+    at: datetime
+    name: str | None
+    session: str | None
+    data: Json | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUse:
+    """A session of messages from elsewhere: its name, the number of its messages, and when the last one was said."""
+
+    name: str
+    count: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SourceForgotten:
     """What forgetting a source did, or would do. All are ids, but for the names of blocks."""
 

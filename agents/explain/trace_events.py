@@ -224,7 +224,10 @@ SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     "restore": lambda row, _: f"{row.page_id} says again what {row.detail.get('of')} said, because {row.reason}",
     "source": lambda row, _: f"{row.page_id} lost a source: {row.reason}",
     "withdraw": lambda row, _: f"{by(row.actor)} withdrew the turn of {row.page_id}: no search finds it any more",
-    "forget": lambda row, _: f"{by(row.actor)} ended the fact {row.page_id}: {row.reason}",
+    "forget": lambda row, _: (
+        f"{by(row.actor)} {'took the message' if row.detail.get('session') else 'ended the fact'} "
+        f"{row.page_id}{' back' if row.detail.get('session') else ''}: {row.reason}"
+    ),
     "pin": lambda row, _: f"{by(row.actor)} pinned {row.page_id} ({row.tokens:,} tokens), {row.reason}",
     "unpin": lambda row, _: f"{row.page_id} was unpinned: {row.reason}; it leaves with the next epoch",
     "page_out": lambda row, _: f"{by(row.actor)} moved it {row.reason} into the archive, as {row.page_id}",

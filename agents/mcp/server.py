@@ -120,7 +120,9 @@ def serve_http(name: str, tools: list[Tool], port: int, token: str, on_ready: Ca
         port = listening.getsockname()[1]
         app = _Guarded(_server(name, tools).streamable_http_app(host=HOST), port, token)
         on_ready(f"http://{HOST}:{port}/mcp")
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", log_config=None, ws="none")).run(sockets=[listening])
+        uvicorn.Server(uvicorn.Config(app, http="h11", log_level="warning", log_config=None, ws="none")).run(
+            sockets=[listening]
+        )
 
 
 class _Guarded:

@@ -187,7 +187,7 @@ def _indented(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _span(query: Query, limit: int = ROWS) -> dict[str, int]:
+def _span(query: Query, limit: int = ROWS) -> dict[str, Any]:
     return {"offset": number(query, "offset", 0), "limit": min(ROWS, number(query, "limit", limit))}
 
 

@@ -37,6 +37,8 @@ from pager.types import (
     FactCounts,
     FactUse,
     Movement,
+    Record,
+    SessionUse,
     Skill,
     SourceForgotten,
     Usage,
@@ -181,13 +183,27 @@ class Inspection:
 
     def facts(
         self, kind: str = "all", *, text: str = "", source: str = "", offset: int = 0, limit: int = 50,
-        at: str | None = None,
+        at: str | None = None, prefix: str = "",
     ) -> Rows[FactUse]:  # fmt: skip
-        """Return facts, newest first: all, or current, ended, used or unused ones; of a text or a source; with `at` as
-        they were in the request that this step answered, but for their uses."""
+        """Return facts, newest first: all, or current, ended, used or unused ones; of a text or a source; with `prefix`
+        those whose key begins with it; with `at` as they were in the request that this step answered, but for their
+        uses."""
         _check_kind(kind, FACTS, "facts")
         origin = read_source(source).origin if source else ""
-        return self._store.lists.facts(kind, text, origin, self._now(), *_span(offset, limit), _step_number(at))
+        return self._store.lists.facts(
+            kind, text, origin, self._now(), *_span(offset, limit), _step_number(at), prefix=prefix
+        )
+
+    def records(self, session: str, *, limit: int | None = None, before: str | None = None) -> list[Record]:
+        """Return the messages from elsewhere of a session, oldest first; with `limit` the newest of them, with
+        `before` those older than a step."""
+        if limit is not None and limit < 1:
+            raise RejectedError(f"limit is {limit}; ask for at least 1, or leave it out.")
+        return self._store.records.of_session(session, limit, _step_number(before))
+
+    def sessions(self, prefix: str = "") -> list[SessionUse]:
+        """Return the sessions of messages from elsewhere, by name; with `prefix` those whose name begins with it."""
+        return self._store.records.sessions(prefix)
 
     def movements(
         self, events: Sequence[str] = (), *, offset: int = 0, limit: int = 50, at: str | None = None
@@ -210,6 +226,10 @@ class Inspection:
     def command(self, command_id: str) -> str | None:
         """Return the outcome of a command from the inbox; None while it is pending."""
         return self._store.settings.command(command_id)
+
+    def use(self, page_id: str) -> FactUse:
+        """Return how often and when last a fact was used. Raises NotFoundError if there is none."""
+        return self._store.lists.use(number_of(self._archive.fact(page_id).id))
 
     def newest_facts(self, limit: int = 20, at: str | None = None) -> list[Fact]:
         """Return the newest facts, or those that were the newest when step `at` was written."""

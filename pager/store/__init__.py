@@ -1,9 +1,10 @@
 """All of an agent's state in one SQLite file. Nothing outside of this room speaks SQL, or builds an agent's paths.
 
 `Store` is the open database, with one table module per group of tables: `conversation` (steps, parts, calls), `said`
-(searching what was said), `archive` (facts), `core` (blocks), `prompt` (epochs, requests, residency, pins), `ledger`,
-`skills`, `settings`, `maintenance` (audits, purging, copies), `lists` (long lists for views). `schema` explains every
-column, `rows` are the rows handed up, `files` the paths. Every room of `pager` above this one may call it.
+(searching what was said), `records` (messages from elsewhere), `archive` (facts), `core` (blocks), `prompt` (epochs,
+requests, residency, pins), `ledger`, `skills`, `settings`, `maintenance` (audits, purging, copies), `lists` (long lists
+for views). `schema` explains every column, `rows` are the rows handed up, `files` the paths. Every room of `pager`
+above this one may call it.
 """
 
 from pathlib import Path
@@ -19,6 +20,7 @@ from pager.store.ledger import LedgerTable
 from pager.store.lists import ListsTable
 from pager.store.maintenance import MaintenanceTable
 from pager.store.prompt import PromptTable
+from pager.store.records import RecordsTable
 from pager.store.said import SaidTable
 from pager.store.settings import SettingsTable
 from pager.store.skills import SkillsTable
@@ -35,6 +37,7 @@ class Store(Database):
         super().__init__(path, read_only=read_only)
         self.conversation = ConversationTable(self)
         self.said = SaidTable(self)
+        self.records = RecordsTable(self, clock.zone)
         self.archive = ArchiveTable(self, clock.zone)
         self.core = CoreTable(self, clock.zone)
         self.prompt = PromptTable(self)

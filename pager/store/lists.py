@@ -152,22 +152,37 @@ class ListsTable:
         return {row["name"]: row["count"] for row in self._db.rows(sql, {"at": at})}
 
     def facts(
-        self, kind: str, text: str, source: str, now: int, offset: int, limit: int, before: int | None = None
+        self,
+        kind: str,
+        text: str,
+        source: str,
+        now: int,
+        offset: int,
+        limit: int,
+        before: int | None = None,
+        *,
+        prefix: str = "",
     ) -> Rows[FactUse]:
         """Return facts of a kind (`FACTS`), newest first; of a source; with `text` only those that hold it; with
-        `before` those stored before a step, as they were then. Uses are always those of now."""
+        `prefix` those whose key begins with it; with `before` those stored before a step, as they were then. Uses are
+        always those of now."""
         # SQLite's `lower` knows ASCII letters only.
         forms = (text,) if text.isascii() else (text, text.lower(), text.upper(), text.title())
         cased = {f"text{place}": form for place, form in enumerate(dict.fromkeys(forms))}
         columns = ("text", "key", "tags")
         held = " OR ".join(f"instr(lower({column}), lower(:{name}))" for column in columns for name in cased)
         of_source = "sources_name(sources, :source)" if source else ""
-        where = " AND ".join(filter(None, (FACTS[kind], of_source, f"({held})" if text else "")))
+        begins = "key >= :prefix AND key < :prefix || char(0x10FFFF)" if prefix else ""
+        where = " AND ".join(filter(None, (begins, FACTS[kind], of_source, f"({held})" if text else "")))
         moved, last = self._last_before("ledger", before), self._last_before("facts", before)
         now = now if before is None else self._db.value("SELECT at FROM steps WHERE id = ?", (before,), now)
-        values = {**cased, "source": source, "now": now, "moved": FOREVER if moved is None else moved}
+        values = {**cased, "source": source, "now": now, "prefix": prefix, "moved": FOREVER if moved is None else moved}
         total, rows = self._section("facts", where, values, offset, limit, last)
         return Rows(total, [self._fact_at(row, moved) for row in rows])
+
+    def use(self, fact: int) -> FactUse:
+        """Return a fact with its uses."""
+        return self._archive.use(self._db.rows("SELECT * FROM facts WHERE id = ?", (fact,))[0])
 
     def _fact_at(self, row: Row, moved: int | None) -> FactUse:
         """Return a fact as it was after the row `moved` of the ledger: without an end that came later."""

@@ -310,8 +310,14 @@ DROP INDEX facts_never_used;
 CREATE INDEX facts_never_used ON facts (valid_until, id) WHERE uses = 0 AND purged = 0;
 """
 
+# The messages of a session are listed for the program that recorded them.
+SESSIONS = """
+CREATE INDEX steps_session ON steps (session) WHERE session IS NOT NULL;
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SEARCHES, RETENTION,
+    SESSIONS,
 )  # fmt: skip
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

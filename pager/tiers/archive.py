@@ -7,7 +7,7 @@ with `as_of`. A fact that was true only before the current one began joins the p
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -288,13 +288,14 @@ class Archive:
             detail = {"as_of": as_of, "after": after, "before": before, "tags": wanted.tags, "source": source or None}
             detail["without_meaning"] = self.vectors.embedding.failure if self.vectors else None
             with self._store.transaction(durable=False):
-                self.mark_used(hits)
+                self.mark_used(hit.page_id for hit in hits)
                 self._store.ledger.write_search("archive", query, hits, actor, missed=missed, **detail)
         return hits
 
-    def mark_used(self, hits: Sequence[Hit]) -> None:
+    def mark_used(self, page_ids: Iterable[str]) -> None:
         """Count a use of each of these facts."""
-        self._store.archive.used([number_of(hit.page_id) for hit in hits], to_micros(self._clock.now()))
+        facts = [page.number for page in map(read_page_id, page_ids) if page.kind == "f"]
+        self._store.archive.used(facts, to_micros(self._clock.now()))
 
     def recall(self, message: str, limit: int, *, only_trusted: bool = False) -> list[Hit]:
         """Return the best facts for a message that are true now."""

@@ -26,7 +26,7 @@ def search(store: Store, archive: Archive, recall: Recall, query: str, *, limit:
     if actor is not None:
         detail = {"without_meaning": recall.vectors.embedding.failure if recall.vectors else None}
         with store.transaction(durable=False):
-            archive.mark_used([hit for hit in hits if hit.page_id.startswith("f")])
+            archive.mark_used(hit.page_id for hit in hits)
             store.ledger.write_search("memory", query, hits, actor, missed=missed, **detail)
     return hits
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from pager.arguments import optional_text, require_limit, require_text
+from pager.arguments import optional_text, require_limit, require_text, require_texts
 from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_micros, span_start, to_micros
 from pager.errors import RejectedError
@@ -21,13 +21,13 @@ from pager.search.words import excerpt, index_text, words
 from pager.store import Store
 from pager.store.rows import Said
 from pager.tiers.archive import RAISING, Archive
-from pager.types import Hit, Json
+from pager.types import Hit, Json, read_step_id
 from pager.vectors.said import SaidVectors
 
 if TYPE_CHECKING:
     from pager.search.ranking import Ranking
 
-RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session", "source"})
+RECORD_FIELDS = frozenset({"role", "text", "at", "name", "session", "source", "data"})
 PARTS_PER_STEP = 4  # parts looked at for each step wanted: a step with many results may match with several
 MISSED = 3  # hits below the limit that the ledger names
 MAX_YEARS = 30  # "in May" means any May of that many years
@@ -58,9 +58,10 @@ class Recall:
 
     def record(
         self, role: str, text: str, *, at: Moment | None, name: str | None, session: str | None,
-        source: str | Collection[str] | None = None,
+        source: str | Collection[str] | None = None, data: Json | None = None,
     ) -> int:  # fmt: skip
-        """Store a message from elsewhere, with its untrusted sources. Return its number."""
+        """Store a message from elsewhere, with its untrusted sources. Return its number. Without a text it is never
+        found."""
         moment = moment_of(at, self._clock)
         require_text(text, "text")
         role = clean(require_text(role, "role"))
@@ -71,12 +72,31 @@ class Recall:
             number = self._store.conversation.append_step(
                 "record", role, moment, name=name, session=session, sources=untrusted_among(source)
             )
-            block = cast(Json, clean(text_block(text)))
+            block = cast(Json, clean(text_block(text) if data is None else {**text_block(text), "data": data}))
             words = index_text(block["text"], name) if text.strip() else None
             self._store.conversation.append_part(number, "said", "user", block, moment, words, None)
             if words is not None:
                 self._store.said.enqueue([number])
         return number
+
+    def forget_records(self, page_ids: Iterable[str], reason: str, actor: str) -> None:
+        """Take records out of their sessions and of every search. Only a purge destroys them."""
+        if not require_text(reason, "reason").strip():
+            raise RejectedError("the reason is empty; say why these messages are not to be found any more.")
+        with self._store.transaction():
+            for page_id in require_texts(list(page_ids), "page_ids"):
+                number = read_step_id(page_id)
+                step = self._store.conversation.step(number)
+                if step is None or step["kind"] != "record":
+                    raise RejectedError(f"{page_id} is no message that was recorded; only those can be forgotten.")
+                said = self._store.said.said(list(self._store.said.parts_of([number])))
+                words = {part: index_text(text_of(each.block), each.name) for part, each in said.items()}
+                self._store.records.forget(number, words)
+                about = {"session": step["session"]}
+                self._store.ledger.write("forget", page_id, reason=str(clean(reason)), actor=actor, **about)
+            # A reader loads what it searches anew when this number changes.
+            self._store.settings.put("purges", str(int(self._store.settings.get("purges") or 0) + 1))
+        self.invalidate()
 
     def record_many(self, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Store all messages or, if one is wrong, none; the error says which."""
@@ -215,9 +235,11 @@ def _record_fields(message: Any) -> dict[str, Any]:
     given = dict(cast("Mapping[str, Any]", message)) if isinstance(message, Mapping) else {"text": message}
     unknown = given.keys() - RECORD_FIELDS
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
-    if unknown or not texts or not all(isinstance(given.get(name), str | None) for name in ("name", "session")):
+    named = all(isinstance(given.get(name), str | None) for name in ("name", "session"))
+    if unknown or not texts or not named or not isinstance(given.get("data"), dict | None):
         wrong = f"unknown: {', '.join(sorted(map(str, unknown)))}" if unknown else f"it is {message!r:.200}"
         raise RejectedError(
-            f"it needs the texts role and text, and may have at, name, session and source (texts, too); {wrong}."
+            f"it needs the texts role and text, and may have at, source, name and session (texts, too), "
+            f"and data (a dict); {wrong}."
         )
-    return {"at": None, "name": None, "session": None, "source": None, **given}
+    return {"at": None, "name": None, "session": None, "source": None, "data": None, **given}

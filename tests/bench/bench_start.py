@@ -21,7 +21,7 @@ from pager.types import Json
 from tests.bench.figures import Figure, run, timed
 from tests.bench.quick_server import ANSWER, Quick
 from tests.support.cli import Terminal
-from tests.support.fresh import build_wheel, clean_environ, install
+from tests.support.fresh import build_wheels, clean_environ, install
 
 ROUNDS, MESSAGES = 5, 20
 FIRST_WORD = ANSWER.split()[0]
@@ -45,14 +45,14 @@ def environ(base_url: str, home: Path) -> dict[str, str]:
 
 
 def first_answer(work: Path) -> list[Figure]:
-    wheel = build_wheel(work)
+    wheels = build_wheels(work)
     parts: list[tuple[float, float]] = []
     with MessagesServer(Quick()) as server:
         for number in range(1 if quick else ROUNDS):
             folder = work / str(number)
             folder.mkdir()
             begun = time.perf_counter()
-            programs = install(wheel, folder / "env")
+            programs = install(wheels, folder / "env")
             installed = time.perf_counter()
             options = {"cwd": folder, "env": environ(server.base_url, folder), "capture_output": True}
             subprocess.run([programs / "selfpager", "init"], check=True, **options)

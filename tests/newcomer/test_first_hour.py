@@ -19,7 +19,7 @@ from playwright.sync_api import expect
 from agents.testing import Reply, ScriptedServer, call, http_error, stall
 from tests.browser.programs import NoBrowser, browser_program, started
 from tests.support.cli import TIMEOUT_S, Done, Terminal
-from tests.support.fresh import build_wheel, clean_environ, install
+from tests.support.fresh import build_wheels, clean_environ, install
 
 pytestmark = pytest.mark.long
 DONE = call("task_done", summary="all is well")
@@ -68,7 +68,7 @@ def printed(text: str) -> list[str]:
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("newcomer")
-    return install(build_wheel(folder), folder / "env")
+    return install(build_wheels(folder), folder / "env")
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
-"""The wheel, as somebody gets it: built, installed into a fresh environment, used from there and typed from there."""
+"""The two wheels, as somebody gets them: built, installed into a fresh environment, used and typed from there."""
 
 import json
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.support.fresh import build_wheel, install, run
+from tests.support.fresh import ROOT, build_wheels, install, run
 
 pytestmark = pytest.mark.slow
 PROGRAM = """\
@@ -29,29 +30,77 @@ print([hit.text for hit in hits], fact.id, sorted(params))
 with Agent.load("clerk.yaml", home="home") as agent:
     text: str = agent.turn("My name is Dana.").text
 """
+FILES = ("pyproject.toml", "memory/pyproject.toml")
 CLERK = "name: clerk\nmodel: {provider: scripted, script: replies.yaml}\narchival: {embedder: none}\n"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    built = build_wheels(tmp_path_factory.mktemp("wheels"))
+    return {wheel.name.partition("-")[0]: wheel for wheel in built}
 
 
 @pytest.fixture(scope="module")
-def fresh(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fresh")
-    install(wheel, folder / "env")
+    install(wheels.values(), folder / "env")
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "clerk.yaml").write_text(CLERK, encoding="utf-8")
     (folder / "replies.yaml").write_text("- {otherwise: true, say: Hello Dana.}\n", encoding="utf-8")
     return folder
 
 
-def test_it_holds_both_packages_with_their_data_and_nothing_else(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names} - {"agents", "pager"} == {"selfpager-0.1.0.dist-info"}
-    for needed in ("pager/py.typed", "agents/py.typed", "pager/data/o200k_base.zlib", "agents/demo/guide.yaml"):
-        assert needed in names
+@pytest.mark.parametrize(
+    ("name", "top", "needed"),
+    [
+        ("selfpager_memory", {"pager"}, {"pager/py.typed", "pager/data/o200k_base.zlib", "pager/adapters/mem0.py"}),
+        ("selfpager", {"agents", "selfpager.py"}, {"agents/py.typed", "agents/demo/guide.yaml", "selfpager.py"}),
+    ],
+)
+def test_each_holds_its_package_with_its_data_and_nothing_else(
+    wheels: dict[str, Path], name: str, top: set[str], needed: set[str]
+) -> None:
+    files = set(zipfile.ZipFile(wheels[name]).namelist())
+    assert {file.split("/")[0] for file in files} == {*top, f"{name}-0.1.0.dist-info"}
+    assert needed | {f"{name}-0.1.0.dist-info/licenses/LICENSE"} <= files
+    assert not files & {"memory/pyproject.toml", "pager/README.md"}
+
+
+def test_both_have_one_version_and_one_license() -> None:
+    agent, memory = (tomllib.loads((ROOT / each).read_text())["project"] for each in FILES)
+    assert agent["version"] == memory["version"]
+    assert f"selfpager-memory=={memory['version']}" in agent["dependencies"]
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "memory/LICENSE").read_bytes()
+
+
+def test_a_package_agents_that_is_not_ours_is_told_with_the_commands_that_repair_it(fresh: Path) -> None:
+    python, selfpager = fresh / "env/bin/python", fresh / "env/bin/selfpager"
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])", cwd=fresh).strip())
+    init, other = site / "agents" / "__init__.py", site / "openai_agents-0.24.0.dist-info"
+    ours = init.read_text()
+    assert run(selfpager, "--version", cwd=fresh, errors=True) == ""
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: openai-agents\nVersion: 0.24.0\n")
+    (other / "RECORD").write_text("agents/__init__.py,,\n")
+    try:
+        told = run(selfpager, "--version", cwd=fresh, errors=True)  # it runs, and the other one does not
+        assert told.startswith("selfpager has overwritten the package `agents` of openai-agents.")
+        init.write_text("from openai import AsyncOpenAI\n")
+        told = run(selfpager, "--version", cwd=fresh, errors=True, fails=True)
+        assert told.startswith("openai-agents has overwritten the package `agents` of selfpager.")
+        for command in (
+            "pip uninstall -y openai-agents && pip install --force-reinstall --no-deps selfpager",
+            "pip uninstall -y selfpager && pip install --force-reinstall --no-deps openai-agents",
+        ):
+            assert command in told
+        for file in other.iterdir():
+            file.unlink()
+        other.rmdir()
+        init.unlink()  # as an uninstalled openai-agents takes it along
+        told = run(selfpager, "--version", cwd=fresh, errors=True, fails=True)
+        assert told.startswith("files of selfpager's package `agents` are missing.")
+    finally:
+        init.write_text(ours)
 
 
 def test_it_works_where_there_is_no_repository(fresh: Path) -> None:

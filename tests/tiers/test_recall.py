@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pager import Memory, RejectedError
+from pager import Memory, MemoryReader, RejectedError
 from tests.standin import call, thinking
-from tests.support import Talk, database_of, undone
+from tests.support import HandClock, Talk, Words, database_of, undone
 
 
 def found(memory: Memory, query: str, **span: Any) -> list[str]:
@@ -166,3 +166,48 @@ def test_all_messages_are_recorded_or_none_and_the_error_says_which(memory: Memo
     assert found(memory, "") == []
     assert memory.record_many([]) == []
     assert memory.record("user", "one") == "s1"
+
+
+def test_what_a_program_stores_with_a_message_comes_back_as_it_was_and_is_never_found(memory: Memory) -> None:
+    data = {"type": "user", "uuid": "u1", "nested": [{"zebra": 1.5, "none": None}]}
+    memory.record("user", "the giraffe eats", session="house/1", data=data)
+    memory.record("tool", "", session="house/1", data={"result": "an okapi"})
+    memory.record("user", "a lion", session="house/2")
+    records = memory.inspect.records("house/1")
+    assert [(each.id, each.role, each.text, each.data) for each in records] == [
+        ("s1", "user", "the giraffe eats", data),
+        ("s2", "tool", "", {"result": "an okapi"}),
+    ]
+    assert [each.id for each in memory.inspect.records("house/1", limit=1)] == ["s2"]
+    assert [each.id for each in memory.inspect.records("house/1", before="s2")] == ["s1"]
+    assert [(each.name, each.count) for each in memory.inspect.sessions("house/")] == [("house/1", 2), ("house/2", 1)]
+    assert found(memory, "giraffe") == ["s1"]
+    assert found(memory, "zebra okapi") == []
+
+
+@pytest.mark.parametrize("embedder", [None, Words()], ids=["words", "meaning"])
+def test_a_forgotten_record_is_listed_and_found_no_more_and_only_purge_destroys_it(
+    tmp_path: Path, embedder: Words | None
+) -> None:
+    with Memory.open(tmp_path, embedder=embedder, clock=HandClock()) as memory:
+        memory.record("user", "the giraffe eats", name="Dana", session="a", data={"n": 1})
+        memory.record("user", "the giraffe sleeps", session="a")
+        with MemoryReader.open(tmp_path) as reader:
+            assert len(reader.search_recall("giraffe")) == 2
+            memory.forget_records(["s1"], "it was taken back", actor="house")
+            assert [hit.page_id for hit in reader.search_recall("giraffe")] == ["s2"]
+        assert found(memory, "giraffe") == found(memory, "") == ["s2"]
+        assert [each.id for each in memory.inspect.records("a")] == ["s2"]
+        assert memory.page_text("s1") == "the giraffe eats"
+        assert [(row.page_id, row.reason, row.actor) for row in memory.ledger(events=["forget"])] == [
+            ("s1", "it was taken back", "house")
+        ]
+        assert memory.check() == []
+        memory.forget_records(["s1"], "once more changes nothing")
+        memory.purge("s1")
+        assert memory.check() == []
+        assert b"eats" not in (tmp_path / "pager.db").read_bytes()
+        memory.append_user("hello")
+        with pytest.raises(RejectedError, match="s3 is no message that was recorded"):
+            memory.forget_records(["s2", "s3"], "a mistake")
+        assert found(memory, "giraffe") == ["s2"]
