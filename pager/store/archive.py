@@ -13,7 +13,7 @@ from pager.clock import from_micros
 from pager.safety.sources import Source, stored_name, untrusted_of
 from pager.store.database import Database, Row, any_of, text_digest
 from pager.store.rows import End, FactFilter, FactSize, Origin
-from pager.types import FOREVER, Fact, FactCounts, FactUse, Json
+from pager.types import FOREVER, Fact, FactCounts, FactUse, Json, number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,18 +123,20 @@ class ArchiveTable:
 
     def told_in(self, facts: Sequence[int]) -> dict[int, set[int]]:
         """Return for each fact the steps whose content it holds: the record, or the agent's and the message before."""
-        among = f"f.id IN ({','.join(map(str, facts))})"
         sql = (
-            "SELECT f.id, s.id AS step, s.turn FROM facts f JOIN steps s ON s.id = f.step"
-            f" WHERE {among} AND f.actor NOT GLOB 'sleep *' AND (f.actor = 'agent' OR s.kind = 'record')"
-            # A sleep comes long after what was said: what it read is among the sources.
-            " UNION ALL SELECT f.id, s.id, s.turn FROM facts f, json_each(f.sources) o"
-            " JOIN steps s ON s.id = json_extract(o.value, '$.step')"
-            f" WHERE {among} AND f.actor GLOB 'sleep *'"
+            "SELECT f.id, s.id AS step, s.turn, CASE WHEN f.actor GLOB 'sleep *' THEN f.sources END AS sources"
+            f" FROM facts f LEFT JOIN steps s ON s.id = f.step WHERE f.id IN ({','.join(map(str, facts))})"
+            " AND (f.actor = 'agent' OR f.actor GLOB 'sleep *' OR s.kind = 'record')"
         )
-        found: dict[int, set[int]] = {}
-        for row in self._db.rows(sql):
-            found.setdefault(row["id"], set()).update((row["step"], row["turn"]))
+        rows = self._db.rows(sql)
+        found = {row["id"]: {row["step"], row["turn"]} for row in rows if row["sources"] is None}
+        # A sleep comes long after what was said: what it read is among the sources.
+        slept = {row["id"]: _origins(row["sources"]) for row in rows if row["sources"] is not None}
+        if slept:
+            steps = {number: {number_of(origin.source.step or "s0") for origin in slept[number]} for number in slept}
+            every = ",".join(str(step) for step in set[int]().union(*steps.values()))
+            turns = dict(map(tuple, self._db.rows(f"SELECT id, turn FROM steps WHERE id IN ({every})")))
+            found |= {number: own | {turns.get(step, step) for step in own} for number, own in steps.items()}
         return found
 
     def versions(self, key: str, *, beyond: int | None = None) -> list[tuple[Fact, bool]]:

@@ -35,7 +35,7 @@ class Answers(Model):
     def stream(self, params: Json) -> Generator[Text, None, FinishedReply]:
         self.asked.append(params["messages"][0]["content"][0]["text"])
         answer = self._answers[params["system"]]
-        text: str = answer(self.asked[-1]) if callable(answer) else answer
+        text = str(answer(self.asked[-1]) if callable(answer) else answer)
         yield Text(text)
         usage = {"input_tokens": 1000, "output_tokens": 100}
         return FinishedReply({"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage})
