@@ -26,7 +26,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-view screenshot lock clean
+.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-sleep bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -137,6 +137,9 @@ bench-story: install  ## tell a model of your own a story and ask about it: make
 bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill it 50 times, and ask it (ONLY=ours, peers)
 	$(BIN)/python -m tests.bench.bench_tasks $(QUICK) $(ONLY:%=--only %) $(URL:%=--url %) $(MODEL:%=--model %) \
 		$(PROVIDER:%=--provider %) $(KEY:%=--key %)
+
+bench-sleep: install  ## measure what a sleep finds, gets wrong and costs, on the shared data (PART=answers, DATA=DIR)
+	$(BIN)/python -m tests.bench.bench_sleep $(PART) $(DATA:%=--data %)
 
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view

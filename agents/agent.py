@@ -30,6 +30,7 @@ from agents.loop import Approve, Loop
 from agents.meter import Meter, Prices, RunLimits
 from agents.models.model import Model
 from agents.models.patience import Patience
+from agents.sleep.idle import IdleSleep
 from agents.tasks import TaskRunner, drop_withdrawn
 from agents.tools.functions import Tool
 from agents.tools.results import ResultSchema
@@ -38,6 +39,7 @@ from pager.clock import Clock, SystemClock
 from pager.errors import PagerError, RejectedError
 from pager.home import Home
 from pager.memory import Memory
+from pager.sleep import Proposal
 from pager.types import Movement, Usage
 
 CUT_MARK = " [the person cut the answer off here]"
@@ -115,6 +117,7 @@ class Agent:
         )  # fmt: skip
         self._one_at_a_time = Lock()
         self._in_thread: int | None = None
+        self._idle: IdleSleep | None = None
         self._running: Flag | None = None  # the present turn, by the flag that cancels it
         self.background.wake()
 
@@ -241,6 +244,8 @@ class Agent:
         """Hold the agent for one turn. A second turn in the same thread would wait for itself for ever."""
         if self._in_thread == get_ident() and self._one_at_a_time.locked():
             raise RejectedError("this thread is in the middle of a turn of this agent: finish it, or close its events.")
+        if self._idle is not None:
+            self._idle.talk()
         with self._one_at_a_time:
             self._in_thread, self._running = get_ident(), cancelled
             try:
@@ -249,6 +254,8 @@ class Agent:
             finally:
                 self._in_thread = self._running = None
                 self.background.wake()
+                if self._idle is not None:
+                    self._idle.rest()
 
     def tasks(self) -> TaskRunner:
         """Return what runs long tasks of this agent, which has to be made or loaded with `task=True`."""
@@ -280,6 +287,30 @@ class Agent:
             result = output.read(result)
         return TaskResult(turn.stopped.text, result, turn.usage, turn.stopped)
 
+    def sleep(self) -> Proposal | None:
+        """Sleep now, as its YAML says. Return what is proposed, or applied already; None if there is nothing to do.
+
+        Raises RejectedError while a turn is open. `memory.sleeps` applies, refuses and undoes.
+        """
+        return self._sleep(lambda: False)
+
+    def sleep_when_idle(self, report: Callable[[Proposal], None]) -> None:
+        """Sleep from now on whenever nobody has talked for as long as the YAML says. `report` gets each proposal."""
+        after = self.config.sleep.after_seconds
+        if after is not None and self._idle is None:
+            steps = self.memory.inspect.steps(0, 1).rows
+            passed = (self.clock.now() - steps[0].at).total_seconds() if steps else 0.0
+            self._idle = IdleSleep(self._sleep, after, max(0.0, after - passed), report)
+
+    def _sleep(self, stop: Callable[[], bool]) -> Proposal | None:
+        if stop() or (self._idle is not None and self.memory.turn_is_open):
+            return None
+        proposal = self._parts.sleeper.run(stop)
+        if proposal is not None and self.config.sleep.apply == "auto":
+            proposal = self.memory.sleeps.apply(proposal.number, auto=True)
+        self.background.wake()
+        return proposal
+
     def stop(self) -> None:
         """Make the running turn return at its next step; it can be resumed."""
         self._loop.stop()
@@ -287,6 +318,8 @@ class Agent:
     def close(self) -> None:
         """Finish the background work at hand; close the memory, the tools and the model, unless it was handed in."""
         with self._parts.opened:
+            if self._idle is not None:
+                self._idle.close()
             self.background.close()
 
     def __enter__(self) -> Self:

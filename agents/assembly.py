@@ -39,6 +39,7 @@ from agents.models.model import Json, Model
 from agents.models.openai import MISSING, OpenAIModel
 from agents.models.scripted import Entries, ScriptedModel
 from agents.models.summaries import Summarizer
+from agents.sleep.sleeper import Sleeper
 from agents.tasks import TaskTools
 from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
@@ -87,6 +88,7 @@ class Parts:
     task_tools: TaskTools | None  # with `task`
     output: ResultSchema | None  # what the results of tasks have to fit
     meter: Meter
+    sleeper: Sleeper
     opened: ExitStack  # closes them
     remarks: list[str] = field(default_factory=list[str])
 
@@ -148,7 +150,15 @@ def assemble(
         of_memory = [*MEMORY_TOOLS[kind][1](memory, clock), *SkillTools(memory).tools()]
         of_task = TaskTools(memory, result) if task else None
         all_tools = [*(tool for tool in of_memory if tool.name in offered), *own, *(of_task.tools() if of_task else ())]
-        return Parts(memory, model, all_tools, of_task, result, meter, opened.pop_all(), remarks)
+        sleeper = Sleeper(memory, _sleeping_model(config, model, opened), prices=prices, max_usd=config.sleep.max_usd)
+        return Parts(memory, model, all_tools, of_task, result, meter, sleeper, opened.pop_all(), remarks)
+
+
+def _sleeping_model(config: AgentConfig, own: Model, opened: ExitStack) -> Model | None:
+    """Return the model that reads in a sleep."""
+    if config.sleep.model in ("default", "none"):
+        return own if config.sleep.model == "default" else None
+    return opened.enter_context(closing(make_model(config, model_id=config.sleep.model)))
 
 
 def _definitions_for_memory(kind: str, blocks: Mapping[str, BlockSpec], own_skills: Sequence[SkillSpec]) -> list[Json]:

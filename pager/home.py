@@ -118,6 +118,7 @@ class Home:
                 # It is data of anybody's. Nothing that it says about how an agent works is carried on.
                 store.settings.disown()
                 store.skills.disown()
+                store.sleeps.disown()
                 store.prompt.disown(store.conversation.last_step())
             with Memory.open(aside.directory, embedder=None, clock=self._clock) as memory:
                 if problems := memory.check():

@@ -36,6 +36,7 @@ from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
 from pager.safety.sources import Source, read_source, union, untrusted_among
+from pager.sleep import Sleeps
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.rows import Step
@@ -98,6 +99,7 @@ class Memory:
         self._call_lock = CallLock(self._roll_back)
         self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
+        self.sleeps = Sleeps(store, self._call_lock, tiers, clock)
         self._window = window
         self._prompt = prompt
         self._chooser = self._make_chooser(prefetch) if prefetch.k > 0 else None
@@ -635,6 +637,9 @@ class Memory:
                 "forget_source": self.forget_source,
                 "page_out": self.page_out,
             }
+            if kind.startswith("sleep_"):
+                self.sleeps.carry_out(kind, arguments)
+                return
             origin = {} if kind in ("page_out", "forget_source") else {"source": "person"}
             edits[kind](**{**origin, **arguments})
 

@@ -22,6 +22,7 @@ from pager.clock import Clock, Moment, SystemClock
 from pager.errors import NotFoundError, StorageError
 from pager.inspect import History, Inspection
 from pager.limits import Limits
+from pager.sleep import SleepHistory
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.settings import PROGRAM_VALUE
@@ -43,6 +44,7 @@ class MemoryReader:
         self._call_lock = CallLock(self._undo)
         self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
+        self.sleeps = SleepHistory(store, self._call_lock)
 
     @classmethod
     def open(

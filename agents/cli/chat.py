@@ -14,6 +14,7 @@ import click
 
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
+from agents.cli.sleep import line_of_sleep
 from agents.cli.terminal import Printer, begin, stoppable
 from agents.cli.visible import say, visible
 from agents.events import Event
@@ -50,6 +51,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
             raise ModelRefusedError(problem)
         begin(agent, printer, conversations)
         code = DONE
+        agent.sleep_when_idle(lambda proposal: printer.print_dimmed(line_of_sleep(proposal, name)))
         editor = _editor(agent, name, printer) if at_terminal else None
         if agent.memory.turn_is_open:
             printer.print_dimmed("continuing the open turn")

@@ -38,6 +38,7 @@ COMMANDS = {  # command -> (module, what it does)
     "export": ("agents.cli.upkeep", "Copy an agent, even a running one, into a file."),
     "import": ("agents.cli.upkeep", "Bring back an exported agent, or import conversations and notes."),
     "mcp": ("agents.cli.show", "Serve an agent's memory to any MCP client."),
+    "sleep": ("agents.cli.sleep", "Tidy a memory: see what is proposed, apply it, undo it."),
     "forget": ("agents.cli.forget", "End a fact, or take back what came from a source."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
 }

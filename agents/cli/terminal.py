@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MOVEMENTS = {  # ledger event -> how it is printed; an eviction opens an epoch, which is
     "archive": "archived", "repeat": "known already", "supersede": "superseded", "forget": "forgot",
-    "restore": "restored",
+    "restore": "restored", "reopen": "reopened",
     "core": "core changed",
     "page_in": "paged in", "page_out": "paged out", "pin": "pinned", "recall": "recalled", "spill": "spilled",
     "notice": "notified that the window fills", "epoch": "new epoch",

@@ -49,6 +49,7 @@ class AgentConfig(Section):
     recall: sections.RecallConfig = sections.RecallConfig()
     archival: sections.ArchivalConfig = sections.ArchivalConfig()
     memory: sections.MemoryConfig = sections.MemoryConfig()
+    sleep: sections.SleepConfig = sections.SleepConfig()
     tools: Annotated[tuple[tool_sections.Tool, ...], Field(strict=False)] = ()
     """The agent's other tools."""
     skills: Text | None = None

@@ -71,10 +71,13 @@ def _check_duration(text: str) -> str:
 DURATION_PATTERN = r"^\s*[0-9]{1,6}[hdw]\s*$"
 Duration = Annotated[str, AfterValidator(_check_duration), _pattern(DURATION_PATTERN)]
 FactTag = Annotated[str, _matching(r"(?s)\s*\S.*", "a tag has letters."), Field(json_schema_extra={"pattern": r"\S"})]
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}  # seconds
+IDLE_PATTERN = "^(off|idle [1-9][0-9]{0,5}[smhd])$"
 Name = Annotated[str, AfterValidator(_check_name), _pattern(NAME_PATTERN)]
 BlockName = Annotated[
     str, _matching(BLOCK_NAME_PATTERN, "use letters, digits, _ and -, beginning with a letter, at most 64.")
 ]
+Idle = Annotated[str, _matching(IDLE_PATTERN, "write off, or a time such as 'idle 30m'."), _pattern(IDLE_PATTERN)]
 Function = Annotated[
     str, _matching(FUNCTION_PATTERN, "name a function as 'package.module:function'."), _pattern(FUNCTION_PATTERN)
 ]

@@ -11,12 +11,14 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 from agents.config.error_messages import UnknownKey, alternative
 from agents.config.field_types import (
     BLOCK_NAME_PATTERN,
+    UNITS,
     BlockName,
     Count,
     Duration,
     FactTag,
     Flag,
     Host,
+    Idle,
     Port,
     PositiveInt,
     PositiveNumber,
@@ -274,6 +276,28 @@ class MemoryConfig(Section):
     """pager: core_append, archive, search_recall and so on; few: remember and search_memory, for small models;
     anthropic: the provider's own memory tool over the same tiers (memory_20250818: files under /memories); none: the
     agent cannot change its memory, and what fits a message is recalled all the same (archival.prefetch)."""
+
+
+class SleepConfig(Section):
+    """What is done with the memory while nobody talks: repeats are merged, corrections supersede, what was said becomes
+    facts. Each sleep proposes edits, which can be seen and undone (`selfpager sleep`)."""
+
+    when: Idle = "off"
+    """off: only when it is asked for; idle 30m: in a conversation, as soon as nobody has talked for so long (s, m, h or
+    d)."""
+    apply: Literal["propose", "auto"] = "propose"
+    """propose: a person applies what is proposed; auto: what asks for nobody's decision is applied at once. Guarded
+    blocks, and whatever would end a trusted fact for an untrusted one, always wait for a person."""
+    model: Text = "default"
+    """The model that reads what was said: default is the agent's own; none is no model; else the id of another one of
+    the same provider."""
+    max_usd: PositiveNumber = 0.20
+    """Dollars that one sleep may cost, counted with prices. Without prices 300,000 tokens are the limit."""
+
+    @property
+    def after_seconds(self) -> float | None:
+        """Return after how long without a word a sleep begins; None: never by itself."""
+        return None if self.when == "off" else float(self.when[5:-1]) * UNITS[self.when[-1]]
 
 
 class LimitsConfig(Section):

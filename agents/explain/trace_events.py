@@ -221,6 +221,8 @@ SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     ),
     "evict": lambda row, _: f"{row.page_id} left the prompt with {row.tokens:,} tokens, because {row.reason}",
     "drop": lambda row, _: f"{row.page_id} was taken out of the prompt: {row.reason}",
+    "reopen": lambda row, _: f"{row.page_id} is true as before: {row.reason}",
+    "sleep": lambda row, _: f"{row.actor}: {row.reason}",
     "restore": lambda row, _: f"{row.page_id} says again what {row.detail.get('of')} said, because {row.reason}",
     "source": lambda row, _: f"{row.page_id} lost a source: {row.reason}",
     "withdraw": lambda row, _: f"{by(row.actor)} withdrew the turn of {row.page_id}: no search finds it any more",

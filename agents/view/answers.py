@@ -25,11 +25,13 @@ from agents.view.requests import Query, changed_lines, moment, number
 from pager import EmbedderUnavailableError
 from pager.errors import NotFoundError
 from pager.inspect import SaidPart, StepRow
+from pager.sleep import Edit
 from pager.types import Hit, Json
 
 HIT_CHARS = 240
 CALL_CHARS = 160  # of a call's input or result in a list
 ROWS = 100
+SLEEPS = 20
 FOUND = 10  # hits of a search that is tried
 
 
@@ -195,11 +197,28 @@ def _trace(reader: AnyMemory, query: Query) -> Any:
     return trace(reader, query.get("text", ""), query.get("at") or None, limit=max(1, _span(query, MOST)["limit"]))
 
 
+def _sleeps(reader: AnyMemory, query: Query) -> Json:
+    """Return the newest proposals, each edit as a difference."""
+    found = reader.sleeps.proposals(number(query, "limit", SLEEPS))
+    shown = [{**to_json(each), "edits": [_sleep_edit(edit) for edit in each.edits]} for each in found]
+    return {"sleeps": shown}
+
+
+def _sleep_edit(edit: Edit) -> Json:
+    if edit.block is not None:
+        lines = changed_lines(edit.before[0] if edit.before else "", edit.value or "")
+    else:
+        left = [f"{page}: {text}" for page, text in zip(edit.pages, edit.before, strict=True)]
+        lines = [("-", " ".join(line.split())) for line in left]
+    lines += [("+", f"{fact.key}: {fact.text}" if fact.key else fact.text) for fact in edit.after]
+    return {**to_json(edit), "lines": lines, "from": list(dict.fromkeys(map(str, edit.sources)))}
+
+
 ANSWERS: dict[str, Callable[[AnyMemory, Query], Any]] = {
     "now": requests.window, "columns": requests.columns, "request": requests.request, "piece": requests.piece,
     "raw": requests.raw, "life": lambda reader, _: {"spans": reader.inspect.request_spans()},
     "core": _core, "steps": _steps, "facts": _facts, "ledger": _ledger, "searches": _searches,
     "sources": lambda reader, _: {"sources": reader.inspect.sources()},
     "events": lambda reader, query: {"events": reader.inspect.events(moment(reader, query))},
-    "costs": _costs, "page": _page, "trace": _trace,
+    "sleeps": _sleeps, "costs": _costs, "page": _page, "trace": _trace,
 }  # fmt: skip

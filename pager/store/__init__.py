@@ -2,9 +2,9 @@
 
 `Store` is the open database, with one table module per group of tables: `conversation` (steps, parts, calls), `said`
 (searching what was said), `records` (messages from elsewhere), `archive` (facts), `core` (blocks), `prompt` (epochs,
-requests, residency, pins), `ledger`, `skills`, `settings`, `maintenance` (audits, purging, copies), `lists` (long lists
-for views). `schema` explains every column, `rows` are the rows handed up, `files` the paths. Every room of `pager`
-above this one may call it.
+requests, residency, pins), `ledger`, `skills`, `sleeps`, `settings`, `maintenance` (audits, purging, copies), `lists`
+(long lists for views). `schema` explains every column, `rows` are the rows handed up, `files` the paths. Every room of
+`pager` above this one may call it.
 """
 
 from pathlib import Path
@@ -24,6 +24,7 @@ from pager.store.records import RecordsTable
 from pager.store.said import SaidTable
 from pager.store.settings import SettingsTable
 from pager.store.skills import SkillsTable
+from pager.store.sleeps import SleepsTable
 
 __all__ = ["Store"]
 
@@ -44,5 +45,6 @@ class Store(Database):
         self.ledger = LedgerTable(self, clock)
         self.settings = SettingsTable(self)
         self.skills = SkillsTable(self)
+        self.sleeps = SleepsTable(self, clock.zone)
         self.maintenance = MaintenanceTable(self)
         self.lists = ListsTable(self, clock.zone, self.archive, self.core, self.ledger)

@@ -12,8 +12,8 @@ from pager.blocks import dump
 from pager.clock import from_micros
 from pager.safety.sources import Source, stored_name, untrusted_of
 from pager.store.database import Database, Row, any_of, text_digest
-from pager.store.rows import FactFilter, FactSize, Origin
-from pager.types import FOREVER, Fact, FactCounts, FactUse, Json
+from pager.store.rows import End, FactFilter, FactSize, Origin
+from pager.types import FOREVER, Fact, FactCounts, FactUse, Json, number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ class ArchiveTable:
             "INSERT INTO facts (text, key, tags, valid_from, stated, valid_until, at, actor, step, supersedes,"
             " superseded_by, expires, digest, sources, trusted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (text, key, json.dumps(list(tags), ensure_ascii=False), valid_from, stated, valid_until, at, actor, step,
-             supersedes, superseded_by, expires, text_digest(text), *_stored(sources)),
+             supersedes, superseded_by, expires, text_digest(text), *store_origins(sources)),
         )  # fmt: skip
         if tags:
             self._db.run_many("INSERT OR IGNORE INTO fact_tags VALUES (?, ?)", [(tag.casefold(), fact) for tag in tags])
@@ -74,11 +74,11 @@ class ArchiveTable:
 
     def origins(self, fact: int) -> list[Origin]:
         """Return the sources of a fact, each with the time at which it was stored."""
-        return _origins(self._db.value("SELECT sources FROM facts WHERE id = ?", (fact,), "[]"))
+        return list(_origins(self._db.value("SELECT sources FROM facts WHERE id = ?", (fact,), "[]")))
 
     def put_sources(self, fact: int, sources: Sequence[Origin]) -> None:
         """Replace the sources of a fact."""
-        self._db.run("UPDATE facts SET sources = ?, trusted = ? WHERE id = ?", (*_stored(sources), fact))
+        self._db.run("UPDATE facts SET sources = ?, trusted = ? WHERE id = ?", (*store_origins(sources), fact))
 
     def of_source(self, source: str) -> list[Fact]:
         """Return the facts with a source, also those that have ended, but no purged ones."""
@@ -93,6 +93,29 @@ class ArchiveTable:
         """Return a fact, if it exists."""
         return self.facts([fact]).get(fact)
 
+    def current(self, at: int) -> list[Fact]:
+        """Return all facts that are true at a moment, oldest first."""
+        rows = self._db.rows(f"SELECT * FROM facts f WHERE {_TRUE_AT.format(at=':at')} ORDER BY f.id", {"at": at})
+        return [self._fact(row) for row in rows]
+
+    def has_come(self, since: int) -> bool:
+        """Return True if anything but a sleep has stored a fact behind this one."""
+        sql = "SELECT 1 FROM facts WHERE id > ? AND actor NOT GLOB 'sleep *' LIMIT 1"
+        return self._db.row(sql, (since,)) is not None
+
+    def last_fact(self) -> int:
+        """Return the number of the newest fact; 0 if there is none."""
+        return self._db.value("SELECT max(id) FROM facts", default=0)
+
+    def ends(self, facts: Sequence[int]) -> dict[int, End]:
+        """Return how these facts have ended, or will."""
+        sql = f"SELECT id, valid_until, superseded_by, forgotten FROM facts WHERE id IN ({','.join(map(str, facts))})"
+        return {number: End(*end) for number, *end in self._db.rows(sql)}
+
+    def put_end(self, fact: int, end: End) -> None:
+        """Replace how a fact has ended."""
+        self._db.run("UPDATE facts SET valid_until = ?, superseded_by = ?, forgotten = ? WHERE id = ?", (*end, fact))
+
     def facts(self, ids: Sequence[int]) -> dict[int, Fact]:
         """Return facts by their numbers."""
         rows = self._db.rows(f"SELECT * FROM facts WHERE id IN ({','.join(map(str, ids))})")
@@ -101,10 +124,20 @@ class ArchiveTable:
     def told_in(self, facts: Sequence[int]) -> dict[int, set[int]]:
         """Return for each fact the steps whose content it holds: the record, or the agent's and the message before."""
         sql = (
-            "SELECT f.id, s.id AS step, s.turn FROM facts f JOIN steps s ON s.id = f.step"
-            f" WHERE f.id IN ({','.join(map(str, facts))}) AND (f.actor = 'agent' OR s.kind = 'record')"
+            "SELECT f.id, s.id AS step, s.turn, CASE WHEN f.actor GLOB 'sleep *' THEN f.sources END AS sources"
+            f" FROM facts f LEFT JOIN steps s ON s.id = f.step WHERE f.id IN ({','.join(map(str, facts))})"
+            " AND (f.actor = 'agent' OR f.actor GLOB 'sleep *' OR s.kind = 'record')"
         )
-        return {row["id"]: {row["step"], row["turn"]} for row in self._db.rows(sql)}
+        rows = self._db.rows(sql)
+        found = {row["id"]: {row["step"], row["turn"]} for row in rows if row["sources"] is None}
+        # A sleep comes long after what was said: what it read is among the sources.
+        slept = {row["id"]: _origins(row["sources"]) for row in rows if row["sources"] is not None}
+        if slept:
+            steps = {number: {number_of(origin.source.step or "s0") for origin in slept[number]} for number in slept}
+            every = ",".join(str(step) for step in set[int]().union(*steps.values()))
+            turns = dict(map(tuple, self._db.rows(f"SELECT id, turn FROM steps WHERE id IN ({every})")))
+            found |= {number: own | {turns.get(step, step) for step in own} for number, own in steps.items()}
+        return found
 
     def versions(self, key: str, *, beyond: int | None = None) -> list[tuple[Fact, bool]]:
         """Return the facts of a key by their start, and if that was stated; with `beyond` those that do not end by it,
@@ -261,6 +294,17 @@ class ArchiveTable:
         sql = "INSERT INTO fact_token_vectors SELECT ?, vectors FROM fact_token_vectors WHERE fact = ?"
         self._db.run(sql, (to, fact))
 
+    def renew_vectors(self, fact: int) -> None:
+        """Store the vectors of a fact behind all others: an index that was built while it had ended lacks it."""
+        self._db.vector_changes += 1
+        row = self._db.row("SELECT vector FROM vectors WHERE fact = ?", (fact,))
+        tokens = self.token_vectors([fact]).get(fact)
+        if row is not None:
+            self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
+            self._db.run("INSERT INTO vectors (fact, vector) VALUES (?, ?)", (fact, row["vector"]))
+            if tokens is not None:
+                self._db.run("INSERT INTO fact_token_vectors VALUES (?, ?)", (fact, tokens))
+
     def token_vectors(self, ids: Sequence[int]) -> dict[int, bytes]:
         """Return the token vectors of these facts."""
         sql = f"SELECT fact, vectors FROM fact_token_vectors WHERE fact IN ({','.join(map(str, ids))})"
@@ -367,8 +411,8 @@ def _id(number: int | None) -> str | None:
 
 
 @lru_cache(4096)
-def _origins(stored: str) -> list[Origin]:
-    return read_origins(json.loads(stored))
+def _origins(stored: str) -> tuple[Origin, ...]:
+    return tuple(read_origins(json.loads(stored)))
 
 
 def read_origins(rows: Iterable[Json]) -> list[Origin]:
@@ -381,7 +425,7 @@ def read_origins(rows: Iterable[Json]) -> list[Origin]:
     return origins
 
 
-def _stored(origins: Sequence[Origin]) -> tuple[str, bool]:
+def store_origins(origins: Sequence[Origin]) -> tuple[str, bool]:
     """Return the columns `sources` and `trusted`."""
     return dump(origin_rows(origins)), not all(source.untrusted for source, _ in origins)
 

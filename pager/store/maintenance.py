@@ -31,6 +31,8 @@ TEXT_COLUMNS = {
     "commands": ("id", "outcome", ""),
     "residency": ("rowid", "reason", ""),
     "skills": ("id", "description text", ""),
+    "sleeps": ("id", "", "detail"),
+    "sleep_edits": ("id", "why reason asks value", "after sources"),
     "meta": ("key", "value", ""),
 }
 
@@ -43,6 +45,8 @@ JSON_COLUMNS = {
     **{table: {"sources": "array"} for table in ("steps", "requests", "blocks")},
     "facts": {"tags": "array", "sources": "array"},
     "ledger": {"detail": "object"},
+    "sleeps": {"detail": "object"},
+    "sleep_edits": {**dict.fromkeys(("pages", "keeps", "after", "sources", "quotes"), "array"), "done": "object"},
 }  # fmt: skip
 
 # A law, and what is wrong -> a query whose every row is a case of it

@@ -121,11 +121,47 @@ class FactFilter(NamedTuple):
     only_trusted: bool = False
 
 
+class End(NamedTuple):
+    """How a fact has ended: until when it was true, which one superseded it, why it was forgotten. None: it has not."""
+
+    valid_until: int | None = None
+    superseded_by: int | None = None
+    forgotten: str | None = None
+
+
 class Origin(NamedTuple):
     """A source of a fact, and when the fact was stored from it."""
 
     source: Source
     at: int
+
+
+class EditRow(NamedTuple):
+    """An edit of a sleep, as it is stored."""
+
+    kind: Literal["new", "merge", "supersede", "end", "key", "core"]
+    reason: str
+    asks: str
+    pages: Sequence[str]
+    keeps: Sequence[str]
+    after: Sequence[Json]
+    block: str | None
+    version: int | None
+    value: str | None
+    quotes: Sequence[tuple[int, int, int]]
+    number: int = 0
+    sleep: int = 0
+    state: Literal["open", "applied", "refused", "stale", "undone"] = "open"
+    why: str = ""
+    done: Json = {}  # noqa: RUF012 - never changed
+
+
+class TurnRow(NamedTuple):
+    """A turn, with what was said in it: step, speaker, time, text and untrusted sources."""
+
+    turn: int
+    session: str
+    steps: list[tuple[int, tuple[str, datetime, str, tuple[str, ...]]]]
 
 
 NO_NAMES = frozenset[str]()

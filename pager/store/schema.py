@@ -315,9 +315,46 @@ SESSIONS = """
 CREATE INDEX steps_session ON steps (session) WHERE session IS NOT NULL;
 """
 
+# What a sleep proposes, and what applying it did. No text of a fact or a step is copied: a purge finds it where it is.
+SLEEPS = """
+CREATE TABLE sleeps (
+  id INTEGER PRIMARY KEY,              -- sleep 3 is the row 3
+  at INTEGER NOT NULL,                 -- when it began
+  step INTEGER NOT NULL,               -- the newest step then
+  through_fact INTEGER NOT NULL,       -- facts up to this one were compared with each other
+  finished_at INTEGER,                 -- NULL: it was interrupted, and the next one goes on with it
+  detail TEXT NOT NULL DEFAULT '{}'    -- JSON: requests, tokens, dollars, what was dropped and why
+);
+CREATE TABLE sleep_edits (
+  id INTEGER PRIMARY KEY,
+  sleep INTEGER NOT NULL REFERENCES sleeps (id),
+  kind TEXT NOT NULL,                  -- new, merge, supersede, end, key or core
+  state TEXT NOT NULL DEFAULT 'open',  -- open, applied, refused, stale (what it is about has changed) or undone
+  why TEXT NOT NULL DEFAULT '',        -- it is stale, or was not undone
+  reason TEXT NOT NULL,                -- why it is proposed
+  asks TEXT NOT NULL,                  -- why a person has to decide; empty: `apply: auto` may apply it
+  pages TEXT NOT NULL,                 -- JSON list of the facts that it ends
+  keeps TEXT NOT NULL,                 -- JSON list of facts without which it makes no sense
+  after TEXT NOT NULL,                 -- JSON list of facts that it stores: text, key, tags, valid_from
+  block TEXT,                          -- of core: which block it rewrites
+  version INTEGER,                     -- of that block, as it reads before
+  value TEXT,                          -- of that block, as it reads afterwards
+  sources TEXT NOT NULL,               -- JSON list as in facts: of all that it writes
+  quotes TEXT NOT NULL,                -- JSON list of [step, begin, end]: characters of a step that show it
+  done TEXT NOT NULL DEFAULT '{}'      -- JSON: the facts it made, those it ended, before and after; the block's version
+);
+CREATE INDEX sleep_edits_sleep ON sleep_edits (sleep, id);
+
+-- Turns that a model has read in a sleep: none is read twice.
+CREATE TABLE sleep_turns (
+  turn INTEGER PRIMARY KEY,            -- the step that begins it
+  sleep INTEGER NOT NULL REFERENCES sleeps (id)
+);
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SEARCHES, RETENTION,
-    SESSIONS,
+    SESSIONS, SLEEPS,
 )  # fmt: skip
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

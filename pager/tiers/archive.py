@@ -28,6 +28,7 @@ from pager.vectors.embedding import mark_unembedded
 from pager.vectors.facts import FactVectors
 
 if TYPE_CHECKING:
+    from pager.vectors.embedder import Meaning
     from pager.vectors.index import Vectors
 
 LATEST_FACT = "latest_fact"  # the setting with the time of the latest fact, once the clock was set back behind it
@@ -96,17 +97,28 @@ class Archive:
                     "repeat", f"f{number}", reason=reason, actor=actor, until=until, struck=struck, **about
                 )
                 return self.fact(f"f{number}")
-            self._save_latest(now)
-            sources = [Origin(source, to_micros(now))]
             is_stated = valid_from is not None
-            fact = self._append_version(text, key, tags, start, now, actor, sources, stated=is_stated, expires=end)
-            number = number_of(fact.id)
-            if self.vectors and meaning is not None:
-                self.vectors.store(number, meaning)
-            else:
-                mark_unembedded(self._store)
-            # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.
-            self._store.archive.index_words(number, index_text(text))
+            sources = [Origin(source, to_micros(now))]
+            return self.write(
+                text, key, tags, start if is_stated else None, now, actor, sources, meaning=meaning, expires=end
+            )
+
+    def write(
+        self, text: str, key: str | None, tags: Sequence[str], start: datetime | None, now: datetime, actor: str,
+        sources: Sequence[Origin], *, meaning: Meaning | None, reason: str = "", expires: datetime | None = None,
+    ) -> Fact:  # fmt: skip
+        """Store a fact that is true from now or a stated beginning on, in a transaction of the caller."""
+        self._save_latest(now)
+        stated = start is not None
+        fact = self._append_version(
+            text, key, tags, start or now, now, actor, sources, stated=stated, reason=reason, expires=expires
+        )
+        if self.vectors and meaning is not None:
+            self.vectors.store(number_of(fact.id), meaning)
+        else:
+            mark_unembedded(self._store)
+        # Last: before a statement that SQLite may have to undo alone, it writes out the words that wait.
+        self._store.archive.index_words(number_of(fact.id), index_text(text))
         return fact
 
     def _end(

@@ -24,6 +24,7 @@ from pager.clock import format_minute
 from pager.errors import RejectedError
 from pager.safety.sources import label
 from pager.search.words import (
+    FUNCTION_WORDS,
     asks_of_self,
     count_telling,
     excerpt,
@@ -41,6 +42,8 @@ from pager.types import Hit, Json, number_of
 from pager.vectors.embedder import EmbedderUnavailableError, Rows
 from pager.vectors.embedding import Embedding
 
+COPIED = 2.0  # times the length of a fact that a sleep found, up to which its turn says little more
+ADDED = 3  # words in which it may differ: the name of who spoke, and what goes with it
 TRIED = 4  # times as many turns, where only trusted ones are put in
 MAX_QUERY_CHARS = 2000  # a longer message is searched by its beginning
 FACTS_SHARE = 3  # facts get a third of the budget, and more only where turns leave it
@@ -130,6 +133,8 @@ class PageChooser:
         if "facts" in self._prefetch.kinds:
             most = max(RAISING + 1, self._prefetch.k + len(shown))
             best = self._archive.recall(message, most, only_trusted=only_trusted)
+            if "turns" in self._prefetch.kinds and (copies := self._copies(best)):
+                best = [hit for hit in best if hit.page_id not in copies]
             facts = [hit for hit in best if hit.page_id not in shown][: self._prefetch.k]
         if "turns" in self._prefetch.kinds and last_step > len(resident):
             without = [*resident, *(number_of(page) for page in shown if page.startswith("s"))]
@@ -199,11 +204,29 @@ class PageChooser:
         share = (most, budget) if not turns else (math.ceil(most / FACTS_SHARE), budget // FACTS_SHARE)
         left = self._add(chosen, facts, asked, *share) + budget - share[1]
         if chosen and turns:
-            told = self._store.archive.told_in([number_of(hit.page_id) for hit in chosen]).values()
-            turns = [hit for hit in turns if not any(number_of(hit.page_id) in steps for steps in told)]
+            told = self._store.archive.told_in([number_of(hit.page_id) for hit in chosen if not is_slept(hit)])
+            turns = [hit for hit in turns if not any(number_of(hit.page_id) in steps for steps in told.values())]
         left = self._add(chosen, turns, asked, most, left)
         self._add(chosen, facts, asked, most, left)
         return chosen
+
+    def _copies(self, facts: Sequence[Hit]) -> set[str]:
+        """Return the facts that a sleep took out of a turn that is hardly longer and has all of their words. The turn
+        itself, among its neighbours, is found as well or better: beside it they would only take its place."""
+        slept = [hit for hit in facts if is_slept(hit)]
+        told = self._store.archive.told_in([number_of(hit.page_id) for hit in slept]) if slept else {}
+        pairs = [
+            (hit, said)
+            for hit in slept
+            for step in told.get(number_of(hit.page_id), ())
+            if 0 < len(said := self._store.sleeps.said(step)) <= COPIED * len(hit.text)
+        ]
+        texts = [folded(text) for hit, said in pairs for text in (hit.text, said)]
+        if not texts:
+            return set()
+        empty, *terms = map(set, self._store.conversation.terms([" ".join(FUNCTION_WORDS), *texts]))
+        found = zip(pairs, terms[::2], terms[1::2], strict=True)
+        return {hit.page_id for (hit, _), own, said in found if len(own - said - empty) <= ADDED}
 
     def _add(self, chosen: list[Hit], hits: Sequence[Hit], asked: Sequence[str], most: int, left: int) -> int:
         """Append hits, a long one as an excerpt, until there are `most`. Return how many tokens are left of `left`."""
@@ -220,6 +243,11 @@ class PageChooser:
                     left -= size
                     break
         return left
+
+
+def is_slept(fact: Hit) -> bool:
+    """Return True for a fact that a sleep has stored. The turn that it was taken from may say much more."""
+    return fact.who.startswith("sleep ")
 
 
 class SmallTalk:

@@ -164,6 +164,7 @@ class Trust:
 
     def _carry_out(self, made: Plan, actor: str) -> None:
         store, reason = self._store, f"{made.source} was forgotten"
+        store.sleeps.withdraw(made.source, reason)
         for fact, left in made.left:
             struck = [str(each.source) for each in store.archive.origins(number_of(fact.id)) if each not in left]
             store.archive.put_sources(number_of(fact.id), left)

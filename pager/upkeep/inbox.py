@@ -34,6 +34,9 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (required, option
     "forget_source": ({"source"}, {"since"}),
     "pin": ({"page_id"}, {"offset"}),
     "page_out": ({"page_id"}, set()),
+    "sleep_apply": ({"sleep"}, {"edits"}),
+    "sleep_refuse": ({"sleep"}, {"edits"}),
+    "sleep_undo": ({"sleep"}, set()),
 }
 Apply = Callable[[str, dict[str, Any]], None]
 _numbers = count()  # no id is used twice, even while the clock stands still
@@ -117,12 +120,14 @@ def _validate(kind: Any, arguments: Any) -> None:
         raise RejectedError(f"{kind} takes {', '.join(sorted(required))}; may have {more}.")
     for name, value in cast("Mapping[str, Any]", arguments).items():
         if not _fits(name, value):
-            shape = {"tags": "a list of texts", "offset": "a whole number"}.get(name, "a text")
+            shape = {"offset": "a whole number", **dict.fromkeys(("tags", "edits"), "a list of texts")}.get(
+                name, "a text"
+            )
             raise RejectedError(f"{name} of {kind} is {shape}, not {value!r:.100}.")
 
 
 def _fits(name: str, value: Any) -> bool:
-    if name == "tags":
+    if name in ("tags", "edits"):
         return isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast("Sequence[Any]", value))
     if name == "offset":
         return isinstance(value, int) and not isinstance(value, bool)

@@ -83,6 +83,7 @@ def purge(
         for part in store.maintenance.asides_naming([str(each) for each in touched]):
             store.maintenance.overwrite_part(part, emptied)
         _scrub_preambles(store, touched, zone)
+        store.sleeps.scrub([str(each) for each in touched], PURGED)
         for each in pages:
             if each.kind == "f":
                 _scrub_links(store, str(each), eraser)

@@ -75,6 +75,8 @@ const TIERS = {
   forget: "archival",
   expire: "archival",
   restore: "archival",
+  reopen: "archival",
+  sleep: "archival",
   source: "archival",
   recall: "archival",
   page_out: "archival",

@@ -151,6 +151,17 @@ export function pageActions(page, fact, pinned, ctx, close) {
   return bar;
 }
 
+// Decides about a sleep, or about one edit of it.
+export async function decide(button, ctx, kind, sleep, edit) {
+  button.disabled = true;
+  try {
+    await ctx.edit(kind, { sleep: String(sleep), ...(edit !== undefined && { edits: [String(edit)] }) });
+    ctx.refresh();
+  } catch {
+    button.disabled = false; // it was told already
+  }
+}
+
 // Commands that the agent's process refused: the reason, and what was typed, until the person puts them away.
 const away = new Set();
 
@@ -192,7 +203,7 @@ export function refused(root, commands) {
 
 // The block and the text that was typed, or the id of the page.
 function typed({ arguments: given }) {
-  return [given?.block, given?.new_text ?? given?.text ?? given?.page_id].filter(Boolean).join(": ");
+  return [given?.block, given?.new_text ?? given?.text ?? given?.page_id ?? given?.sleep].filter(Boolean).join(": ");
 }
 
 // The commands that are pending.

@@ -12,7 +12,7 @@ const KEYS = [
   [["+", "−"], "fewer or more requests in the chart; with Ctrl the wheel does it, too"],
   [["Shift", "click"], "on a column: compare that request with the one that is shown"],
   [["/"], "trace a text, or a page such as f12"],
-  [["1", "…", "8"], "the tabs"],
+  [["1", "…", "9"], "the tabs"],
   [["0"], "all agents"],
   [["Esc"], "close what is open"],
   [["?"], "this list"],

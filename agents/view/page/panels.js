@@ -4,6 +4,7 @@
 import { cost, ledger } from "./events.js";
 import { request } from "./request.js";
 import { searches } from "./searches.js";
+import { sleeps } from "./sleeps.js";
 import { archive, core } from "./tiers.js";
 import { trace } from "./trace.js";
 import { turns } from "./turns.js";
@@ -13,6 +14,7 @@ export const PANELS = {
   core: { name: "Core", tier: "core", draw: core },
   turns: { name: "Turns", tier: "recall", draw: turns },
   archive: { name: "Archive", tier: "archival", draw: archive },
+  sleeps: { name: "Sleeps", tier: "archival", draw: sleeps },
   ledger: { name: "Ledger", draw: ledger },
   searches: { name: "Searches", draw: searches },
   cost: { name: "Cost", draw: cost },
