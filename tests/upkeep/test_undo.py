@@ -30,7 +30,9 @@ class Act(NamedTuple):
 
 acts = st.builds(
     Act,
-    st.sampled_from(["archive", "archive", "repeat", "renew", "forget", "core", "core", "replace", "pin", "unpin", "move"]),
+    st.sampled_from(
+        ["archive", "archive", "repeat", "renew", "forget", "core", "core", "replace", "pin", "unpin", "move"]
+    ),
     st.integers(0, 5),
     st.just("agent"),
 )
