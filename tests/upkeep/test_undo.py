@@ -95,6 +95,8 @@ def seen(there: Talk) -> Json:
     memory = there.memory
     memory.append_user("And now?")
     said = [PAGE_IDS.sub("#", text) for text in strings(memory.request().messages)]
+    pages = iter(sorted(text for text in said if text.startswith("<pinned")))  # one that came back may be the last one
+    said = [next(pages) if text.startswith("<pinned") else text for text in said]
     there.reply("Now.")
     there.reopen(instructions="Be brief.")
     return {"facts": facts, "core": core, "pinned": pinned, "said": said}
