@@ -114,22 +114,13 @@ class Home:
             aside.make_directory()
             exports.copy(file, aside.database)
             exports.remove_checksum(aside.database)
-            with closing(Store(aside.database, self._clock)) as store, store.transaction():
-                # It is data of anybody's. Nothing that it says about how an agent works is carried on.
-                store.settings.disown()
-                store.skills.disown()
-                store.sleeps.disown()
-                store.prompt.disown(store.conversation.last_step())
-            with Memory.open(aside.directory, embedder=None, clock=self._clock) as memory:
-                if problems := memory.check():
-                    raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
-                memory.leave_turn(NOT_RUN)  # or the next start would go on with what somebody else began
-                memory.process_inbox()  # messages that were pending there are part of what was said
-                memory.leave_turn(NOT_RUN)
+            helpers = exports.unpack_helpers(aside)
+            for files_of_one in (*reversed(helpers), aside):  # those below first: their agent's check reaches them
+                self._disown(files_of_one, file)
             aside.directory.rename(files.directory)
             foreign_files.sync_directory(self.path)
         except StorageError as error:  # it names the copy, which is deleted below
-            text = str(error).replace(str(aside.database), str(file))
+            text = str(error).replace(str(aside.database), str(file)).replace(str(aside.directory), str(file))
             raise type(error)(text if str(file) in text else f"{file} cannot be imported: {text}") from error
         except OSError as error:
             raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
@@ -138,6 +129,22 @@ class Home:
             raise StorageError(f"{file} is damaged: {why}. Nothing was imported.") from error
         finally:
             shutil.rmtree(aside.directory, ignore_errors=True)
+
+    def _disown(self, files: AgentFiles, file: Path) -> None:
+        """Make a memory of a copy, which is data of anybody's: nothing that it says about how an agent works, or that
+        somebody else began, is carried on. Raises StorageError if it is damaged."""
+        with closing(Store(files.database, self._clock)) as store, store.transaction():
+            store.settings.disown()
+            store.skills.disown()
+            store.sleeps.disown()
+            store.prompt.disown(store.conversation.last_step())
+        with Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+            if problems := memory.check():
+                raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
+            memory.answer_interrupted()  # the effect of a call that had begun may be there
+            memory.leave_turn(NOT_RUN)  # or the next start would go on
+            memory.process_inbox()  # messages that were pending there are part of what was said
+            memory.leave_turn(NOT_RUN)
 
     @staticmethod
     def is_export(file: str | Path) -> bool:

@@ -31,7 +31,8 @@ MARK = "\u25b2"
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
     "core": "core", "archive": "archival", "repeat": "archival", "supersede": "archival", "forget": "archival",
-    "expire": "archival", "restore": "archival", "reopen": "archival", "sleep": "archival", "source": "archival",
+    "expire": "archival", "end": "archival", "restore": "archival", "reopen": "archival", "sleep": "archival",
+    "source": "archival",
     "recall": "archival", "page_out": "archival",
 }  # fmt: skip
 

@@ -66,7 +66,10 @@ class ResultSchema:
             except ValidationError as error:
                 return _listed((".".join(map(str, each["loc"])), each["msg"]) for each in error.errors())
             return ""
-        errors = sorted(_validator(self.schema).iter_errors(result), key=lambda each: list(map(str, each.path)))
+        try:
+            errors = sorted(_validator(self.schema).iter_errors(result), key=lambda each: list(map(str, each.path)))
+        except RecursionError:
+            return "the result: it is nested too deeply to be compared with the schema."
         return _listed((".".join(map(str, each.path)), str(each.message)) for each in errors)
 
     def read(self, result: Any) -> Any:
@@ -88,6 +91,8 @@ class ResultSchema:
         from referencing.exceptions import Unresolvable
         from referencing.jsonschema import DRAFT202012
 
+        if not isinstance(self.schema.get("$schema", ""), str):
+            return f"$schema is {self.schema['$schema']!r:.100}, not the address of a version of JSON schema."
         try:
             _validator(self.schema).check_schema(self.schema)
         except jsonschema.SchemaError as error:

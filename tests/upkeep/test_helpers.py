@@ -1,4 +1,4 @@
-"""The memories of helpers, below that of their agent: purged, checked and removed with it, and not exported."""
+"""The memories of helpers, below that of their agent: purged, checked, exported and removed with it."""
 
 import sqlite3
 from contextlib import closing
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import AgentFiles, Home, InUseError, Memory
+from pager import AgentFiles, Home, InUseError, Memory, MemoryReader, StorageError, send_command
 from tests.support.clock import HandClock
 from tests.support.secret import MARKS, SECRET
 
@@ -80,10 +80,52 @@ def test_they_go_with_their_agent_and_are_no_agents_of_the_home(tmp_path: Path) 
         memory.archive("of the agent")
         memory.export(tmp_path / "x.export")
     assert home.names() == ["x"]
-    home.import_file(tmp_path / "x.export", "y")
-    assert home.agent_files("y").of_helpers() == []
     home.remove("x")
     assert not home.agent_files("x").directory.exists()
+
+
+def test_an_export_brings_them_all_back_with_what_is_pending_there(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    files = home.agent_files("x")
+    inner = files.helper("one").helper("deeper")
+    with home.open("x", embedder=None) as memory, open_helper(files, "one") as works:
+        memory.archive("of the agent")
+        works.archive("of the helper")
+        with open_helper(files.helper("one"), "deeper") as deeper, open_helper(files, "a call: of a server") as other:
+            deeper.archive("of its helper")
+            other.archive("of the other")
+        send_command(inner.directory, "archive", {"text": "from outside"})
+        Memory.open(files.helpers / "not ours", embedder=None).close()
+        memory.export(tmp_path / "one.db")  # while a helper is at work
+    with home.read("x") as reader:
+        reader.export(tmp_path / "two.db")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "one.db", "two.db"]
+    assert (tmp_path / "one.db").stat().st_mode & 0o077 == 0
+    for name in ("one", "two", "again"):
+        home.import_file(tmp_path / f"{'one' if name == 'again' else name}.db", name)
+        back = home.agent_files(name)
+        assert len(back.of_helpers()) == 2
+        expected = {
+            back: ["of the agent"],
+            back.helper("one"): ["of the helper"],
+            back.helper("one").helper("deeper"): ["from outside", "of its helper"],
+            back.helper("a call: of a server"): ["of the other"],
+        }
+        for place, texts in expected.items():
+            with MemoryReader.open(place.directory) as reader:
+                assert sorted(fact.text for fact in reader.inspect.newest_facts()) == texts
+        with home.open(name, embedder=None) as memory:
+            assert memory.check() == []
+
+
+def test_an_export_is_whole_or_not_there(memory: Memory, tmp_path: Path) -> None:
+    files = AgentFiles(tmp_path)
+    open_helper(files, "one").close()
+    with files.helper("one").database.open("r+b") as file:
+        file.write(b"no database at all")
+    with pytest.raises(StorageError, match=r"helpers/one/pager\.db cannot be copied .*Look after it with check"):
+        memory.export(tmp_path / "copy.db")
+    assert not [path for path in tmp_path.iterdir() if "copy" in path.name]
 
 
 def test_facts_of_another_memory_are_taken_over_with_what_is_behind_them(memory: Memory, tmp_path: Path) -> None:
