@@ -55,9 +55,8 @@ _ENDS = re.compile(
     r"\b(?:until|till|through|(?:expires?|expiring|ends)(?: on)?|deadline(?: is|:)?)\s+(?P<date>[^.;,()]{4,30})",
     re.IGNORECASE,
 )
-_PAST = re.compile(
-    r"\b(?:was|were|had|did|used to|former|\w+ed)\b(?=.*\b(?:until|till|through|end|expire|deadline))", re.IGNORECASE
-)
+_PAST = re.compile(r"\b(?:was|were|had|did|used to|former|\w+ed)\b", re.IGNORECASE)
+_UNTIL = re.compile(r"\b(?:until|till|through|end|expire|deadline)", re.IGNORECASE)
 
 
 def tidy(store: Store, archive: Archive, reader: Reader, since: int) -> list[Edit]:
@@ -199,7 +198,8 @@ def _expired(facts: Sequence[Fact], now: datetime) -> Iterator[Edit]:
 def runs_out(text: str) -> date | None:
     """Return the last day of what a text says of the present, if it names one."""
     found = _ENDS.search(text)
-    if found is None or _PAST.search(text):
+    past, ends = _PAST.search(text), [each.start() for each in _UNTIL.finditer(text)]
+    if found is None or (past and ends and past.end() <= ends[-1]):
         return None
     return _day(found["date"])
 

@@ -131,7 +131,7 @@ class ArchiveTable:
             " AND (f.actor = 'agent' OR f.actor GLOB 'sleep *' OR s.kind = 'record')"
         )
         rows = self._db.rows(sql)
-        found = {row["id"]: {row["step"], row["turn"]} for row in rows if row["sources"] is None}
+        found = {row["id"]: {row["step"], row["turn"]} for row in rows if row["sources"] is None and row["step"]}
         # A sleep comes long after what was said: what it read is among the sources.
         slept = {row["id"]: _origins(row["sources"]) for row in rows if row["sources"] is not None}
         if slept:
