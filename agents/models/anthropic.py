@@ -193,7 +193,7 @@ def _errors_translated(client: Anthropic) -> Generator[None]:
     except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
         # The assertion is the SDK's: its stream ended before the message had begun.
         what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
-        text = redacted(f"the connection to the model at {client.base_url} was lost: {what}", keys)
+        text = redacted(f"the connection to the model at {client.base_url} was lost: {what.rstrip('.')}", keys)
         raise ModelUnavailableError(text) from error
     except anthropic.AnthropicError as error:
         text = redacted(f"{error} Check the model's settings and credentials.", keys)
