@@ -75,12 +75,14 @@ def _facts(_: str, agent: Agent, text: str, __: Console) -> RenderableType:
 
 
 def _search(_: str, agent: Agent, text: str, __: Console) -> RenderableType:
-    hits = agent.memory.search(text, limit=HITS_SHOWN)
+    with agent.reading() as reader:
+        hits = reader.search(text, limit=HITS_SHOWN)
     return Text("\n".join(visible(line_of_hit(hit)) for hit in hits) or "Nothing would be found.")
 
 
 def _trace(_: str, agent: Agent, text: str, __: Console) -> RenderableType:
-    return drawn_trace(trace(agent.memory, text, None))
+    with agent.reading() as reader:
+        return drawn_trace(trace(reader, text, None))
 
 
 def _undo(_: str, agent: Agent, __: str, ___: Console) -> RenderableType:

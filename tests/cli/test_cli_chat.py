@@ -348,6 +348,15 @@ def test_of_a_new_agent_nothing_stays_if_nothing_was_said(place: Shop) -> None:
     assert [path.name for path in place.home.iterdir()] == ["x"]
 
 
+def test_looking_leaves_no_trace(place: Shop) -> None:
+    done = place.chat("/search hats", "/trace hats", "/trace hats")
+    assert "searched" not in done.out
+    place.model.script("Hello.")
+    assert place.chat("hello", "/search hats", "/trace hats").code == 0
+    with place.memory() as memory:
+        assert "search" not in memory.inspect.events()
+
+
 def test_help_has_its_columns(place: Shop) -> None:
     listed = place.chat("/help").out.partition("\n\n")[0].splitlines()
     assert {line[:1] for line in listed} == {"/"}
