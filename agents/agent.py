@@ -36,7 +36,7 @@ from agents.tools.functions import Tool
 from agents.tools.results import ResultSchema
 from pager import BlockSpec, EmbedderChoice, Limits, Prefetch, Withdrawn
 from pager.clock import Clock, SystemClock
-from pager.errors import PagerError, RejectedError
+from pager.errors import PagerError, RejectedError, brief
 from pager.home import Home
 from pager.memory import Memory
 from pager.reader import MemoryReader
@@ -134,7 +134,7 @@ class Agent:
         `tasks()` runs them. A `model` answers instead of the configured one; the caller closes it.
         """
         if not isinstance(file, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"file is {file!r:.100}; give the path of a YAML file.")
+            raise RejectedError(f"file is {brief(file)}; give the path of a YAML file.")
         environ = os.environ if environ is None else environ
         config = load_config(Path(file), environ)
         directory = Home.locate(home, environ).agent_files(as_name or config.name).directory

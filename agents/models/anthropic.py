@@ -23,6 +23,7 @@ from agents.models.model import (
     ModelUnavailableError,
     UnreadableReplyError,
 )
+from pager.errors import brief
 from pager.safety.redaction import redacted
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _blocks(content: Any) -> list[Json]:
     """Return the blocks of a reply. Raise UnreadableReplyError for what no server should send."""
     blocks = cast("list[Json]", content or [])
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UnreadableReplyError(f"the reply's content is {content!r:.100}; it has to be a list of blocks.")
+        raise UnreadableReplyError(f"the reply's content is {brief(content)}; it has to be a list of blocks.")
     return blocks
 
 
