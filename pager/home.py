@@ -101,6 +101,14 @@ class Home:
             pass  # nobody else has it open now
         shutil.rmtree(files.directory)
 
+    def remove_if_unused(self, name: str) -> None:
+        """Delete an agent in which nothing was said, stored, changed or left for later. Raises InUseError."""
+        with self.read(name, embedder=None) as reader:
+            made = reader.inspect.events().keys() <= {"core"} and not reader.inspect.steps(0, 1).total
+            untouched = made and all(block.version <= 1 for block in reader.core())
+        if untouched and not self.pending(name):
+            self.remove(name)
+
     def import_file(self, file: str | Path, name: str) -> None:
         """Create an agent from an exported file. Nothing is left of it if the file is damaged."""
         file, files = require_path(file, "the file to import"), self.agent_files(name)

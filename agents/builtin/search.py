@@ -16,6 +16,7 @@ from agents.builtin.ignored import Rules
 from agents.builtin.texts import DOCUMENTS, MAX_TEXT_BYTES, as_utf8
 from agents.tools.functions import ToolCallError
 from pager import RejectedError, one_line
+from pager.errors import brief
 
 MAX_PATTERN_CHARS = 1_000
 MAX_HITS = 200
@@ -47,7 +48,9 @@ class Pattern:
         except matcher.error as error:
             why = b" ".join(error.args).decode("utf-8", "replace")
             hint = "RE2 knows no look-ahead, look-behind and back-references; \\ makes a sign literal"
-            raise RejectedError(f"{text!r:.200} is no regular expression that can be used: {why} ({hint}).") from None
+            raise RejectedError(
+                f"{brief(text, 200)} is no regular expression that can be used: {why} ({hint})."
+            ) from None
 
     def search(self, content: bytes, start: int = 0) -> tuple[int, int] | None:
         """Return where the first match from `start` on begins and ends."""

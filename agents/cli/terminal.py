@@ -7,12 +7,13 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from agents.cli.common import Shared
 from agents.cli.visible import Harmless, confirm, say, visible
 from agents.events import (
     ApprovalNeeded,
@@ -29,6 +30,7 @@ from agents.events import (
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
 from pager import shortened
+from pager.errors import PagerError
 from pager.types import Call
 
 if TYPE_CHECKING:
@@ -237,6 +239,26 @@ class Printer:
         if self._in_line:
             say("")
             self._in_line = False
+
+
+@contextmanager
+def opened(shared: Shared, file: Path, **options: Any) -> Generator[Agent]:
+    """Open the agent of a file. Raise ModelRefusedError if its model cannot answer. A new agent leaves no files if
+    nothing is said in it."""
+    from agents.agent import Agent
+    from agents.models.model import ModelRefusedError
+
+    before, name = shared.home.names(), ""
+    try:
+        with Agent.load(file, home=shared.home_path, as_name=shared.as_name, **options) as agent:
+            name = shared.as_name or agent.config.name
+            if problem := agent.model.problem():
+                raise ModelRefusedError(problem)
+            yield agent
+    finally:
+        if name and name not in before:
+            with suppress(PagerError):  # another process has opened it since
+                shared.home.remove_if_unused(name)
 
 
 def begin(agent: Agent, printer: Printer, conversations: Path | None) -> None:

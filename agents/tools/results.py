@@ -19,6 +19,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from agents.tools.functions import Json, ToolConfigError
+from pager.errors import brief
 from pager.safety import foreign_files
 
 MOST_FAULTS = 5
@@ -39,7 +40,7 @@ class ResultSchema:
         try:
             return cls(TypeAdapter[Any](kind).json_schema(), kind)
         except (PydanticUserError, PydanticSchemaGenerationError, TypeError, NameError) as error:
-            what = f"{kind!r:.100} does not describe a result ({str(error).splitlines()[0]})"
+            what = f"{brief(kind)} does not describe a result ({str(error).splitlines()[0]})"
             raise ToolConfigError(f"{what}. Give a pydantic class, a dataclass or a TypedDict.") from None
 
     @classmethod
@@ -92,7 +93,7 @@ class ResultSchema:
         from referencing.jsonschema import DRAFT202012
 
         if not isinstance(self.schema.get("$schema", ""), str):
-            return f"$schema is {self.schema['$schema']!r:.100}, not the address of a version of JSON schema."
+            return f"$schema is {brief(self.schema['$schema'])}, not the address of a version of JSON schema."
         try:
             _validator(self.schema).check_schema(self.schema)
         except jsonschema.SchemaError as error:
@@ -103,7 +104,7 @@ class ResultSchema:
             try:
                 resolver.lookup(reference)
             except Unresolvable:
-                return f"{reference!r:.200} refers to nothing in it. Other files and addresses are not read."
+                return f"{brief(reference, 200)} refers to nothing in it. Other files and addresses are not read."
         return ""
 
 

@@ -15,7 +15,7 @@ from pager import tokens
 from pager.arguments import normalized, optional_text, require_limit, require_text, require_texts
 from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_micros, span_start, to_micros
-from pager.errors import NotFoundError, RejectedError
+from pager.errors import NotFoundError, RejectedError, brief
 from pager.safety.sources import Source, read_source, untrusted_of
 from pager.search.words import excerpt, focus, index_text, words
 from pager.store import Store
@@ -128,7 +128,7 @@ class Archive:
         if end <= start:
             begins = f"{start:%Y-%m-%d %H:%M}, when the fact begins to be true"
             way = "Give a later one, or valid_from as well for what is over already"
-            raise RejectedError(f"valid_until is {str(valid_until)!r:.100}, which is not after {begins}. {way}.")
+            raise RejectedError(f"valid_until is {brief(str(valid_until))}, which is not after {begins}. {way}.")
         return end
 
     def _retention(self) -> Mapping[str, timedelta]:

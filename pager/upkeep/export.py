@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from pager.errors import RejectedError, StorageError
+from pager.errors import RejectedError, StorageError, brief
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.database import is_damage
@@ -142,7 +142,7 @@ def unpack_helpers(files: AgentFiles) -> list[AgentFiles]:
 
 def _odd_helper(files: AgentFiles, place: list[str]) -> StorageError:
     return StorageError(
-        f"{files.database} is damaged: its helper {'/'.join(place)!r:.100} is none that an export holds."
+        f"{files.database} is damaged: its helper {brief('/'.join(place))} is none that an export holds."
     )
 
 
