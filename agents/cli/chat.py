@@ -154,8 +154,8 @@ def _typing_hidden(agent: Agent, printer: Printer):
         if not line or line.strip() in LEAVING:
             printer.leaving = True
             doing = printer.running_tool or "the answer"
-            say(f"leaving when {doing} has come to its next step; Ctrl-C stops it now", err=True)
             agent.stop()
+            say(f"leaving when {doing} has come to its next step; Ctrl-C stops it now", err=True)
 
     return hidden_typing(on_line)
 

@@ -283,11 +283,9 @@ def stoppable(agent: Agent, printer: Printer, *, cuts: bool = False) -> Generato
         tool = printer.running_tool
         if cuts and tool is None:
             raise KeyboardInterrupt
-        then = ", and drops what it has not done" if cuts else ""
-        say(
-            f"stopping {f'when {tool} is done' if tool else 'at the next step'}; Ctrl-C again stops now{then}", err=True
-        )
-        agent.stop()
+        agent.stop()  # before it is said: who reads that it stops may count on it
+        when, then = f"when {tool} is done" if tool else "at the next step", ", and drops what it has not done"
+        say(f"stopping {when}; Ctrl-C again stops now{then if cuts else ''}", err=True)
 
     signal.signal(signal.SIGINT, on_interrupt)
     try:
