@@ -104,8 +104,9 @@ class Home:
     def remove_if_unused(self, name: str) -> None:
         """Delete an agent in which nothing was said, stored, changed or left for later. Raises InUseError."""
         with self.read(name, embedder=None) as reader:
-            made = reader.inspect.events().keys() <= {"core"} and not reader.inspect.steps(0, 1).total
-            untouched = made and all(block.version <= 1 for block in reader.core())
+            events = reader.inspect.events()
+            is_as_made = events.keys() <= {"core"} and events.get("core", 0) <= len(reader.core())
+            untouched = is_as_made and not reader.inspect.steps(0, 1).total
         if untouched and not self.pending(name):
             self.remove(name)
 

@@ -29,7 +29,7 @@ def directory(tmp_path: Path) -> Path:
 def test_only_what_nobody_used_is_removed(tmp_path: Path) -> None:
     home = Home(tmp_path, clock=CLOCK)
     for name in ("new", "edited", "told"):
-        home.open(name, embedder=None, limits=LIMITS, core=CORE).close()
+        home.open(name, embedder=None, limits=LIMITS, core={**CORE, "now": BlockSpec(value="packing")}).close()
     home.send("edited", "core_append", {"block": "human", "text": "lives in Porto"})
     home.send("told", "message", {"text": "hello"})
     for name in home.names():
