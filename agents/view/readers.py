@@ -20,7 +20,7 @@ class OpenReader(NamedTuple):
     """A reader, the file that it reads, and its number: revisions are comparable within one opening only."""
 
     reader: MemoryReader
-    file: tuple[int, int]
+    file: object  # see Place.identity
     opening: int
 
 
@@ -50,15 +50,14 @@ class Readers:
         return f"{opened.opening}.{opened.reader.revision()}"
 
     def _opened(self, name: str, *, searches: bool = False) -> OpenReader:
-        status = self.home.existing_files(name).database.stat()
-        file = (status.st_dev, status.st_ino)
+        place = self.home.existing(name)
+        file = place.identity()
         with self._open_lock:
             opened = self._open.get((name, searches))
-            if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
+            if opened is None or opened.file != file:  # another agent of that name, or a newer copy
                 if opened is not None:
                     opened.reader.close()
-                directory = self.home.agent_files(name).directory
-                reader = self.home.read(name, **(embedders.for_command(directory, None) if searches else {}))
+                reader = self.home.read(name, **(embedders.for_command(place, None) if searches else {}))
                 opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
             return opened
 
