@@ -4,6 +4,7 @@ They are below one directory of this user, which nobody else can enter. What a k
 next one: a directory is in use for as long as the kernel holds the lock on it.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -29,7 +30,9 @@ class Cache:
         above = root()
         try:
             above.mkdir(mode=0o700, exist_ok=True)
-            foreign_files.refuse_others(above, above.lstat())
+            if above.is_symlink():
+                raise NotADirectoryError(errno.ENOTDIR, "it is a link")
+            foreign_files.refuse_others(above, above.stat())
             above.chmod(0o700)
             _remove_unused(above)
             self.path = Path(tempfile.mkdtemp(prefix="", dir=above))

@@ -37,7 +37,7 @@ class Log:
         self._database: Database | None = None
         self._wal: WalReader | None = None
         self._file = -1
-        self._is_lost = False
+        self._is_lost = self._is_closed = False
         self._folding: Thread | None = None
         self._folded: dict[int, int] = {}  # chunk -> its bytes, of the last fold
         self._unfolded: Restored | None = None  # what the last fold was to fold, and did not
@@ -113,7 +113,9 @@ class Log:
         return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
 
     def _note_fold(self) -> None:
-        self._restored.chunk_bytes |= self._folded
+        sizes = self._restored.chunk_bytes | self._folded
+        last = self._restored.size_bytes // CHUNK_BYTES
+        self._restored.chunk_bytes = {number: size for number, size in sizes.items() if number <= last}
         if self._unfolded is not None:  # the next fold takes these chunks, too
             self._restored.changed_chunks |= self._unfolded.changed_chunks
             self._restored.log_bytes += self._unfolded.log_bytes
@@ -172,6 +174,9 @@ class Log:
 
     def close(self) -> None:
         """Give the agent back, after its database was closed. Without Postgres the lease ends by itself."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         Leases.of(self._rows).drop(self._claim)
         if self._folding is not None:
             self._folding.join()
@@ -179,6 +184,5 @@ class Log:
             self._wal.close()
         if self._file >= 0:
             os.close(self._file)
-            self._file = -1
         with suppress(StorageError):
             self._rows.release(self._claim)

@@ -428,10 +428,11 @@ class Database:
 
     def close(self) -> None:
         """Close the connection. What was committed and is not flushed is in the commit log before."""
-        connection = self._lost or self._connection
+        connection, log = self._lost or self._connection, self._log
+        self._log = None  # it may be closed by the time that this is called again
         try:
-            if self._lost is None and self._log is not None and not self.read_only:
-                self._sync()
+            if log is not None and self._lost is None:
+                log.sync()
         finally:
             with self._explained:
                 connection.close()
