@@ -7,9 +7,12 @@ statement raises AgentLostError, and the agent has to be opened again, here or e
 wal.py       the pages of each commit, from SQLite's write-ahead log
 pages.py     the packed form of pages
 postgres.py  the only file that knows psycopg: connections, time limits, errors
-rows.py      the only SQL of Postgres: claim, renew, commit, fold, restore, commands
+tables.py    the tables in Postgres
+rows.py      every statement on them: claim, renew, commit, fold, restore, commands
+leases.py    the leases of this process, renewed together
+cache.py     the directories in which it works
 log.py       `Log`, which `Database` calls at each commit, and which folds the log into chunks
 place.py     `PostgresPlace` and `Agents`: where `Home` finds agents
 
-`pager.home` calls it when a home is an address; nobody else does. It stands on `pager.store` and below the tiers.
+`pager.home` calls it when a home is an address; nobody else does. Nothing of it is loaded before.
 """

@@ -14,6 +14,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pager.errors import NewerFormatError, RejectedError, StorageError
+from pager.log.tables import CREATE, LAYOUT
 from pager.safety.redaction import public_address, redacted
 
 try:
@@ -189,8 +190,6 @@ class Server:
         return UnavailableError(f"the Postgres at {self.public} does not do it: {reason}. {way}.")
 
     def _create_tables(self) -> None:
-        from pager.log.rows import CREATE, LAYOUT
-
         with self._connect() as connection:
             if connection.execute("SELECT to_regclass('selfpager.about')").fetchone() == (None,):
                 with connection.transaction():

@@ -68,7 +68,7 @@ def test_a_partition_loses_the_agent_and_nothing_else(through: Home, home: Home,
     for number in range(5):
         acknowledged(memory, texts, number)
     getattr(proxy, kind)()
-    with pytest.raises(AgentLostError, match="nobody knows if its last commit was stored .* open the agent again"):
+    with pytest.raises(AgentLostError, match=r"nobody knows if its last commit was stored .* open the agent again"):
         acknowledged(memory, texts, 5)
     with pytest.raises(AgentLostError):
         memory.core()

@@ -130,7 +130,9 @@ def test_of_many_that_claim_at_once_one_has_it(home: Home, address: str) -> None
     assert len([owner for owner in owners if owner]) == 1
 
 
-def test_a_claim_whose_answer_was_lost_is_found_again(home: Home, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_whose_answer_was_lost_is_found_again(
+    home: Home, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened(home).close()
     rows = rows_of(address)
     tell, lost = rows.server.tell, list[int]()

@@ -162,7 +162,7 @@ def test_damaged_rows_are_noticed(home: Home, address: str, damage: str) -> None
     with home.open("x", embedder=None) as memory:
         live(memory, Random(1), 5)
     rows_of(address).server.ask(DAMAGES[damage])
-    with pytest.raises(StorageError, match="rows in Postgres are damaged .* Restore the database from its backup"):
+    with pytest.raises(StorageError, match=r"rows in Postgres are damaged .* Restore the database from its backup"):
         home.open("x", embedder=None)
     with pytest.raises(StorageError, match="damaged"):
         home.read("x")
