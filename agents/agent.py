@@ -100,7 +100,7 @@ class Agent:
         clock: Clock | None, **given: Any,
     ) -> None:  # fmt: skip
         self.config = config
-        self._name = directory.name
+        self._name = place.agent
         self._is_helper = False
         self.clock = clock or SystemClock()
         open_helper = partial(self._open_helper, patience=patience, clock=clock)

@@ -143,8 +143,8 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
 def _import_mirror(shared: Shared, folder: Path, *, as_line: bool) -> None:
     from agents.config import embedders
 
-    name, directory = shared.existing(shared.as_name or name_in(folder))
-    with shared.home.open(name, **embedders.for_command(directory, None)) as memory:
+    name, place = shared.existing(shared.as_name or name_in(folder))
+    with shared.home.open(name, **embedders.for_command(place, None)) as memory:
         count = import_mirror(memory, folder)
     text = f"{count} edit{'s' * (count != 1)} of {folder} taken over into {name}."
     _print({"imported": name, "folder": str(folder), "edits": count}, text, as_line=as_line)

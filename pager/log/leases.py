@@ -78,5 +78,5 @@ class Leases:
         except StorageError:
             return
         for claim, renewed in held.items():
-            fence, has_commands = found.get(claim.agent, (0, False))
-            renewed(owned=fence == claim.fence, has_commands=has_commands)
+            newest, has_commands = found.get(claim.agent, (None, False))
+            renewed(owned=newest == claim.id, has_commands=has_commands)

@@ -117,6 +117,7 @@ class Log:
         last = self._restored.size_bytes // CHUNK_BYTES
         self._restored.chunk_bytes = {number: size for number, size in sizes.items() if number <= last}
         if self._unfolded is not None:  # the next fold takes these chunks, too
+            self._restored.folded = self._unfolded.folded
             self._restored.changed_chunks |= self._unfolded.changed_chunks
             self._restored.log_bytes += self._unfolded.log_bytes
         self._folding, self._folded, self._unfolded = None, {}, None
@@ -124,10 +125,30 @@ class Log:
     def _fold_if_long(self) -> None:
         """Fold what the file holds: all that was committed. It may change meanwhile: what is newer is in the log."""
         if self._is_long:
-            held = self._restored
-            self._restored = Restored(held.seq, held.seq, held.size_bytes, 0, held.chunk_bytes)
-            self._folding = Thread(target=self._fold, args=(held,), name="selfpager folding", daemon=True)
-            self._folding.start()
+            self._begin_fold()
+
+    def _begin_fold(self) -> Thread:
+        held = self._restored
+        self._restored = Restored(held.seq, held.seq, held.size_bytes, 0, held.chunk_bytes)
+        self._folding = Thread(target=self._fold, args=(held,), name="selfpager folding", daemon=True)
+        self._folding.start()
+        return self._folding
+
+    def forget_past(self) -> None:
+        """Fold all that was committed, now: no row holds what was there before. Raises StorageError."""
+        assert self._database is not None
+        if self._folding is not None:
+            self._folding.join()
+            self._note_fold()
+        if self._restored.folded < self._seq:
+            if not self._database.checkpoint():
+                raise StorageError("the log cannot be folded while another process reads an old state. Try again.")
+            self._begin_fold().join()
+            self._note_fold()
+        if self._restored.folded < self._seq:
+            raise StorageError(
+                f"the log of {self._name!r} cannot be folded now. Try again; the ledger says what waits."
+            )
 
     def _fold(self, held: Restored) -> None:
         sizes = dict[int, int]()

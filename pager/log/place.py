@@ -67,6 +67,7 @@ class PostgresPlace(Place):
         self._rows = rows
         self._row_name = name
         self.name = f"{rows.server.public}/{name}"
+        self.agent = name.rpartition("/")[2]
 
     def exists(self) -> bool:
         """Return True if anything was committed."""

@@ -1,7 +1,8 @@
 """Every statement on the tables in Postgres (tables.py). `owner`, `fence` and `seq` are the whole protocol.
 
-An agent is a row of `agents`. Who claims it raises its fence; each commit names the fence and the number that follows
-the last one, and has no effect if either is another.
+An agent is a row of `agents`. Who claims it raises its fence, and gives the claim an id of its own: after a failover a
+fence may be given out twice. Each commit names both, and the number that follows the last one, and has no effect if
+one of them is another.
 """
 
 import json
@@ -22,24 +23,28 @@ from pager.types import Json
 
 CHUNKS_AT_ONCE, COMMITS_AT_ONCE = 64, 256  # read: some megabytes
 
-_CLAIM = """
+# A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
+# loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
+_QUICK = "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
+_CLAIM = f"""
+    {_QUICK}
     UPDATE selfpager.agents SET fence = fence + 1, claim = %s, owner = %s,
-        lease_until = clock_timestamp() + make_interval(secs => %s)
+        lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = %s)
-    RETURNING id, fence, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = agents.id)"""
+    RETURNING id, fence, claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = agents.id)"""
 # This line is the commit: it has a row, or nothing happened.
 _COMMIT = """
     WITH owned AS (
         UPDATE selfpager.agents SET seq = seq + 1, format = %s,
             lease_until = clock_timestamp() + make_interval(secs => %s)
-        WHERE id = %s AND fence = %s AND seq = %s
+        WHERE id = %s AND (fence, claim) = (%s, %s) AND seq = %s
         RETURNING id, seq),
     written AS (INSERT INTO selfpager.commits SELECT id, seq, 0, %b FROM owned)
     SELECT EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = owned.id) FROM owned"""
 _MORE = "INSERT INTO selfpager.commits VALUES (%s, %s, %s, %b)"
 _FOLDED = """
     UPDATE selfpager.agents SET folded = %s, size_bytes = %s
-    WHERE id = %s AND fence = %s AND folded < %s RETURNING id"""
+    WHERE id = %s AND claim = %s AND folded < %s RETURNING id"""
 _CHUNKS_FROM = f"""
     SELECT number, data FROM selfpager.chunks WHERE agent = %s AND number > %s ORDER BY number LIMIT {CHUNKS_AT_ONCE}"""
 # Whole commits, each with all of its parts.
@@ -57,6 +62,7 @@ class Claim:
 
     agent: int
     fence: int
+    id: uuid.UUID
     has_commands: bool
 
 
@@ -111,29 +117,33 @@ class Rows:
         found = self.server.ask(_CLAIM, (mine, json.dumps(owner), lease, name, VERSION, mine))
         return Claim(*found[0]) if found else None
 
-    def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[int, bool]]:
-        """Renew leases. Return agent -> fence and whether commands wait, of those that are still ours."""
-        sql = """UPDATE selfpager.agents a SET lease_until = clock_timestamp() + make_interval(secs => %s)
-                 FROM unnest(%s::bigint[], %s::bigint[]) AS mine (id, fence)
-                 WHERE a.id = mine.id AND a.fence = mine.fence
-                 RETURNING a.id, a.fence, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id)"""
-        agents, fences = [each.agent for each in claims], [each.fence for each in claims]
-        found = self.server.ask(sql, (self.server.lease_seconds, agents, fences))
-        return {agent: (fence, waits) for agent, fence, waits in found}
+    def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
+        """Renew leases. Return agent -> claim and whether commands wait, of those that are still ours."""
+        sql = f"""{_QUICK}
+                 UPDATE selfpager.agents a SET lease_until = clock_timestamp() + make_interval(secs => %s)
+                 FROM unnest(%s::bigint[], %s::uuid[]) AS mine (id, claim), quick
+                 WHERE a.id = mine.id AND a.claim = mine.claim
+                 RETURNING a.id, a.claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id)"""
+        agents, ids = [each.agent for each in claims], [each.id for each in claims]
+        found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
+        return {agent: (claim, waits) for agent, claim, waits in found}
 
     def release(self, claim: Claim) -> None:
         """Let others claim the agent. One that nothing was ever committed to is deleted."""
-        values = (claim.agent, claim.fence)
+        values = (claim.agent, claim.id)
+        released = (
+            f"{_QUICK} UPDATE selfpager.agents SET owner = NULL FROM quick WHERE id = %s AND claim = %s RETURNING id"
+        )
         self.server.tell(
-            ("UPDATE selfpager.agents SET owner = NULL WHERE id = %s AND fence = %s RETURNING id", values),
-            ("DELETE FROM selfpager.agents WHERE id = %s AND fence = %s AND seq = 0", values),
+            (released, values),
+            ("DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0", values),
         )
 
     def remove(self, name: str, claim: Claim) -> bool:
         """Delete an agent that is claimed, with its helpers. Return False if another owns it by now."""
         return bool(
             self.server.tell(
-                ("DELETE FROM selfpager.agents WHERE id = %s AND fence = %s RETURNING id", (claim.agent, claim.fence)),
+                ("DELETE FROM selfpager.agents WHERE id = %s AND claim = %s RETURNING id", (claim.agent, claim.id)),
                 ("DELETE FROM selfpager.agents WHERE starts_with(name, %s)", (f"{name}/",)),
             )
         )
@@ -143,7 +153,7 @@ class Rows:
     def commit(self, claim: Claim, seq: int, parts: Sequence[bytes]) -> bool | None:
         """Commit number `seq`. Return True if commands wait; None if another owns the agent, or has committed."""
         first, *more = parts
-        values = (VERSION, self.server.lease_seconds, claim.agent, claim.fence, seq - 1, first)
+        values = (VERSION, self.server.lease_seconds, claim.agent, claim.fence, claim.id, seq - 1, first)
         rest: list[Statement] = [(_MORE, (claim.agent, seq, part, data)) for part, data in enumerate(more, start=1)]
         found = self.server.tell((_COMMIT, values), *rest)
         return bool(found[0][0]) if found else None
@@ -151,7 +161,7 @@ class Rows:
     def last_commit(self, claim: Claim) -> int | None:
         """Return the number of the last commit; None if another owns the agent."""
         found = self.server.ask(
-            "SELECT seq FROM selfpager.agents WHERE id = %s AND fence = %s", (claim.agent, claim.fence)
+            "SELECT seq FROM selfpager.agents WHERE id = %s AND claim = %s", (claim.agent, claim.id)
         )
         return found[0][0] if found else None
 
@@ -160,7 +170,7 @@ class Rows:
 
         Raises AgentLostError if another owns the agent: then nothing was replaced.
         """
-        last, owned = (size_bytes - 1) // CHUNK_BYTES, (claim.agent, claim.fence)
+        last, owned = (size_bytes - 1) // CHUNK_BYTES, (claim.agent, claim.id)
         with self.server.transaction() as transaction:
             while batch := [(claim.agent, *chunk) for chunk in islice(chunks, CHUNKS_AT_ONCE)]:
                 transaction.run_many(_CHUNK, batch)
@@ -204,14 +214,14 @@ class Rows:
     def upload(self, claim: Claim, file: Path) -> None:
         """Make a database file the content of an agent that has none."""
         size_bytes = file.stat().st_size
-        owned = (claim.agent, claim.fence)
+        owned = (claim.agent, claim.id)
         with self.server.transaction() as transaction, file.open("rb") as source:
             pieces = enumerate(iter(partial(source.read, CHUNK_BYTES), b""))
             packed = ((claim.agent, number, pack_chunk(piece)) for number, piece in pieces)
             while batch := list(islice(packed, CHUNKS_AT_ONCE)):
                 transaction.run_many(_CHUNK, batch)
             uploaded = """UPDATE selfpager.agents SET seq = 1, folded = 1, size_bytes = %s, format = %s
-                          WHERE id = %s AND fence = %s AND seq = 0 RETURNING id"""
+                          WHERE id = %s AND claim = %s AND seq = 0 RETURNING id"""
             if not transaction.rows(uploaded, (size_bytes, VERSION, *owned)):
                 raise AgentLostError("another worker owns the agent; nothing was stored.")
 

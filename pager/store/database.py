@@ -72,6 +72,10 @@ class CommitLog(Protocol):
         """Return when everything that was committed is in the log. Raises AgentLostError."""
         ...
 
+    def forget_past(self) -> None:
+        """Return when the log holds no earlier state. Raises StorageError."""
+        ...
+
 
 class _Refusing:
     """In the place of a connection that must not be used any more: a forked child's, or that of a lost agent."""
@@ -420,6 +424,11 @@ class Database:
         with self._explained:
             _, pages, copied = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         return pages == copied
+
+    def forget_past(self) -> None:
+        """Erase earlier states from the commit log, if there is one. Raises StorageError."""
+        if self._log is not None:
+            self._log.forget_past()
 
     def refuse(self, error: PagerError) -> None:
         """Raise this error at every further statement: the file is not the truth any more."""

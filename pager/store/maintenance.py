@@ -313,6 +313,7 @@ class MaintenanceTable:
             way = "Close the readers (a debug view, a backup) and open the agent again: it finishes by itself"
             why = "cannot finish while another process reads an old state"
             raise StorageError(f"the purge of {self._db.path} {why}. {way}.")
+        self._db.forget_past()
 
     def copy_to(self, file: Path, values: Mapping[str, str]) -> None:
         """Copy what is committed into an empty file, and store further values in the copy. Raises StorageError."""

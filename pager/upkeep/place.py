@@ -31,6 +31,7 @@ class Place(ABC):
     """One agent's place."""
 
     name: str  # for people: what errors and lists call it
+    agent: str  # the name of the agent
 
     @abstractmethod
     def exists(self) -> bool:
@@ -89,6 +90,7 @@ class Directory(Place):
     def __init__(self, path: Path) -> None:
         self.files = AgentFiles(path)
         self.name = str(path)
+        self.agent = path.name
 
     def exists(self) -> bool:
         """Return True if there is a memory."""

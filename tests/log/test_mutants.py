@@ -102,8 +102,9 @@ def test_the_protocol_holds(home: Home, address: str, scenario: Scenario) -> Non
 
 
 def test_without_the_fence_the_judge_notices(home: Home, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "fence = %s" in rows_module._COMMIT
-    monkeypatch.setattr(rows_module, "_COMMIT", rows_module._COMMIT.replace("fence = %s", "fence >= %s"))
+    fence = "(fence, claim) = (%s, %s)"
+    assert fence in rows_module._COMMIT
+    monkeypatch.setattr(rows_module, "_COMMIT", rows_module._COMMIT.replace(fence, "%s > 0 AND %s IS NOT NULL"))
     with pytest.raises(AssertionError, match="another's"):
         another_has_claimed(home, address)
 

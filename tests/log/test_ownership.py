@@ -206,3 +206,18 @@ def test_a_link_in_the_place_of_the_cache_is_refused(home: Home, tmp_path: Path,
     cache.root().symlink_to(tmp_path)
     with pytest.raises(StorageError, match="no directory can be made"):
         opened(home)
+
+
+def test_a_fence_that_is_given_out_twice_has_one_owner(home: Home, address: str) -> None:
+    """Postgres may lose a claim in a crash, or with a standby that did not have it. The next has the same fence."""
+    first = opened(home)
+    stop_renewing(address)
+    rows = rows_of(address)
+    rows.server.ask("UPDATE selfpager.agents SET fence = fence - 1, claim = NULL, owner = NULL")
+    with opened(home) as second:
+        assert rows.server.ask("SELECT fence FROM selfpager.agents") == [(1,)]
+        with pytest.raises(AgentLostError):
+            first.archive("of the first")
+        second.archive("of the second")
+        assert [use.fact.text for use in second.inspect.facts("current").rows] == ["of the second"]
+    first.close()

@@ -193,3 +193,37 @@ def test_what_is_not_durable_goes_with_the_next_commit_that_is(home: Home, addre
         memory.search_archive("boats")
     with home.read("x") as reader:
         assert len(reader.ledger(events=["search"])) == 2
+
+
+def test_after_a_purge_no_row_holds_the_text(home: Home, address: str, tmp_path: Path) -> None:
+    from pager.log.pages import unpack_changes, unpack_chunk
+
+    secret = "the code is 4711-xyzzy"
+    with home.open("x", embedder=None) as memory:
+        fact = memory.archive(secret)
+        memory.archive("something else")
+        assert memory.purge(fact.id)
+        rows = rows_of(address).server
+        pages = [b"".join(unpack_changes(row[0])[0].values()) for row in rows.ask("SELECT data FROM selfpager.commits")]
+        pages += [unpack_chunk(row[0]) for row in rows.ask("SELECT data FROM selfpager.chunks")]
+        assert pages
+        assert not [each for each in pages if b"4711-xyzzy" in each]
+        assert restore(address, tmp_path / "copy") == file_of(memory)
+
+
+def test_a_purge_that_postgres_interrupts_is_finished_by_the_next_opening(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with home.open("x", embedder=None) as memory:
+        fact = memory.archive("the code is 4711-xyzzy")
+
+        def fail(*_: Any) -> None:
+            raise StorageError("no room")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Rows, "fold", fail)
+            with pytest.raises(StorageError, match="cannot be folded now"):
+                memory.purge(fact.id)
+    with home.open("x", embedder=None) as memory:
+        assert memory.fact(fact.id).purged
+        assert memory.check() == []

