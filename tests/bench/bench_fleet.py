@@ -86,7 +86,7 @@ def failover(_: Path) -> list[Figure]:
 
     with server() as postgres:
         address, seconds = postgres.address(lease_seconds=LEASE_S), list[float]()
-        for _ in range(3):
+        for _round in range(3):
             life = Life(hold, address, "x")
             life.until("fact")
             life.kill()
