@@ -39,5 +39,11 @@ CREATE = (
     # What is in there is packed already.
     "ALTER TABLE selfpager.commits ALTER data SET STORAGE EXTERNAL",
     "ALTER TABLE selfpager.chunks ALTER data SET STORAGE EXTERNAL",
+    # Rows of commits live until the next fold: what they leave is to be used again soon.
+    *(
+        f"ALTER TABLE selfpager.{table} SET (autovacuum_vacuum_scale_factor = 0.05, "
+        "toast.autovacuum_vacuum_scale_factor = 0.05)"
+        for table in ("commits", "chunks")
+    ),
     f"INSERT INTO selfpager.about VALUES ({LAYOUT}) ON CONFLICT DO NOTHING",
 )

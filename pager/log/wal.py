@@ -3,9 +3,9 @@
 The format is SQLite's (https://sqlite.org/fileformat2.html#walformat). A frame counts if its salts are those of the
 log's header and its checksum, which goes over all frames before it, is right. The shared index (`-shm`) is not needed.
 
-    >>> log = WalReader(directory / "pager.db-wal")
-    >>> log.read()              # what was committed since `log.passed(...)` was last called; None if nothing was
-    Changes(pages={1: b"...", 7: b"..."}, size_pages=9, ...)
+    log = WalReader(directory / "pager.db-wal")
+    changes = log.read()        # what was committed since `log.passed(...)` was last called; None if nothing was
+    log.passed(changes)
 """
 
 import os
