@@ -13,6 +13,7 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 _NO_POSTGRES = "there is no Postgres here; tests/log runs these commands on one"
 NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/fleet.md", "createdb selfpager"): _NO_POSTGRES,
+    ("docs/fleet.md", "selfpager chat assistant.yaml"): _NO_POSTGRES,
     ("docs/fleet.md", "selfpager export assistant a.db --home ./state"): "there is no such agent",
     (
         "docs/fleet.md",
