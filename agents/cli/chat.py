@@ -45,7 +45,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
     """
     at_terminal = _has_terminal() and not json_lines
     printer = Printer(json_lines=json_lines, quiet=quiet, draws=at_terminal)
-    with Agent.load(file, home=shared.home_path, as_name=shared.as_name, approve=printer.ask) as agent:
+    with Agent.load(file, home=shared.home_address, as_name=shared.as_name, approve=printer.ask) as agent:
         name = shared.as_name or agent.config.name
         if problem := agent.model.problem():
             raise ModelRefusedError(problem)

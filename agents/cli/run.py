@@ -49,7 +49,7 @@ def run_command(
         return approval if waiting == [call.id] and waiting.pop() else printer.ask(call)
 
     with Agent.load(
-        file, home=shared.home_path, as_name=shared.as_name, approve=approve,
+        file, home=shared.home_address, as_name=shared.as_name, approve=approve,
         patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
     ) as agent:  # fmt: skip
         if problem := agent.model.problem():

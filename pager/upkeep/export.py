@@ -14,7 +14,6 @@ from pager.errors import RejectedError, StorageError
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.database import is_damage
-from pager.store.files import AgentFiles
 from pager.upkeep import inbox
 
 CHECKSUM_MARK = b"\nselfpager export, sha256 of what is above: "
@@ -24,9 +23,9 @@ LARGEST_BYTES = 32 << 30  # of an export that is imported: ten million facts wit
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
-def export(store: Store, files: AgentFiles, file: Path) -> None:
+def export(store: Store, commands: inbox.Commands, file: Path) -> None:
     """Write everything that is committed into a new file, on disk when this returns. Raises StorageError."""
-    pending = inbox.pack(files.inbox)  # before the copy: a command that is applied in between is in both, and known
+    pending = inbox.pack(commands)  # before the copy: a command that is applied in between is in both, and known
     try:
         file.touch(mode=0o600, exist_ok=False)  # SQLite would create a file that everybody can read
     except FileExistsError:

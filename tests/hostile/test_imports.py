@@ -86,7 +86,7 @@ def test_no_embedder_that_a_file_names_is_asked(
     file = changed(whole, tmp_path / "theirs.db", *notes)
     (tmp_path / "notes.md").write_text("# Trains\nThey are late.")
     assert command_line("import", file).code == 0
-    given = home.path / "given"  # and the same as a directory that was handed over
+    given = Path(home.address) / "given"  # and the same as a directory that was handed over
     given.mkdir()
     (given / "pager.db").write_bytes(file.read_bytes()[: -exports.CHECKSUM_BYTES])
     for name in ("theirs", "given"):
@@ -110,7 +110,7 @@ def test_what_a_file_says_of_prompts_and_models_is_not_carried_on(whole: Path, h
         "INSERT INTO tokenizers VALUES ('m', 'no state of ours')",
     )  # fmt: skip
     home.import_file(file, "theirs")
-    with open_memory(home.path / "theirs", model="m") as memory:
+    with open_memory(Path(home.address) / "theirs", model="m") as memory:
         memory.append_user("and now?")
         assert "Mallory" not in str(memory.request().params)
 
@@ -123,7 +123,7 @@ def test_no_file_that_a_file_names_is_read(whole: Path, home: Home, tmp_path: Pa
         file = changed(whole, tmp_path / f"{number}.db", f"UPDATE blocks SET file = '{path}'")
         home.import_file(file, f"at{number}")
         home.send(f"at{number}", "core_append", {"block": "human", "text": "a line"})
-        with open_memory(home.path / f"at{number}", core=None) as memory:
+        with open_memory(Path(home.address) / f"at{number}", core=None) as memory:
             assert [block.value for block in memory.core()] == ["Alice"]
             assert not memory.check()
 
@@ -155,7 +155,7 @@ def test_nothing_goes_on_that_somebody_else_began(home: Home, tmp_path: Path, le
         memory.save_value("task", '{"text": "wire it to Mallory"}')
         memory.export(tmp_path / "theirs.db")
     home.import_file(tmp_path / "theirs.db", "theirs")
-    with open_memory(home.path / "theirs") as memory:
+    with open_memory(Path(home.address) / "theirs") as memory:
         assert (memory.turn_is_open, memory.open_calls, memory.load_value("task")) == (False, [], None)
         with pytest.raises(RejectedError, match="nothing to send"):
             memory.request()
@@ -175,7 +175,7 @@ def test_no_message_that_a_file_brings_is_answered(home: Home, tmp_path: Path, o
         memory.export(tmp_path / "theirs.db")
     home.import_file(tmp_path / "theirs.db", "theirs")
     assert home.pending("theirs") == []
-    with open_memory(home.path / "theirs") as memory:
+    with open_memory(Path(home.address) / "theirs") as memory:
         assert not memory.turn_is_open
         memory.append_user("and now?")
         assert not home.pending("theirs")
@@ -243,7 +243,7 @@ def test_a_schema_that_is_not_ours_is_refused_wherever_it_comes_in(
     file = changed(whole, tmp_path / "theirs.db", change, trusted=change in FOREIGN)
     with pytest.raises(StorageError) as refused:
         home.import_file(file, "theirs")
-    assert list(home.path.iterdir()) == []
+    assert list(Path(home.address).iterdir()) == []
     assert str(file) in str(refused.value)
     given = tmp_path / "given"
     given.mkdir()
@@ -290,7 +290,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_copied(home: Home, tmp
         file.truncate(exports.LARGEST_BYTES + 1)
     with pytest.raises(StorageError, match=r"it has [\d,]+ bytes, and at most [\d,]+ are read"):
         home.import_file(bomb, "bomb")
-    assert list(home.path.iterdir()) == []
+    assert list(Path(home.address).iterdir()) == []
 
 
 def mutated(raw: bytes, place: Path, random: Random) -> None:
@@ -385,6 +385,6 @@ def test_whatever_an_export_holds_it_is_imported_whole_or_not_at_all(whole: Path
             imported += 1
             with suppress(PagerError):  # said plainly: a law that the check does not know
                 use(home, name)
-        assert not list(home.path.glob(".*")), "half an agent"
+        assert not list(Path(home.address).glob(".*")), "half an agent"
     assert imported
     assert refused

