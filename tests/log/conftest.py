@@ -11,6 +11,7 @@ from pager import Home
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
 
+LONG = 300
 _numbers = count()
 
 
@@ -28,15 +29,21 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def address(postgres: Postgres) -> Iterator[str]:
-    """Return the address of an empty database. A lease is short, for who is killed in a test."""
+    """Return the address of an empty database. No lease ends by itself, and no limit is reached, on a slow machine."""
     from pager.log.postgres import Server
 
     name = f"test{next(_numbers)}"
     postgres.make_database(name)
     before = set(Server._made)
-    yield postgres.address(name, lease_seconds=0.3, limit_seconds=5)
+    yield postgres.address(name, lease_seconds=LONG, limit_seconds=LONG)
     for key in set(Server._made) - before:
         Server._made[key].close()
+
+
+@pytest.fixture
+def quick_address(address: str) -> str:
+    """Return the address of the same database, whose leases end while a test waits for it."""
+    return address.replace(f"lease_seconds={LONG}", "lease_seconds=0.3")
 
 
 @pytest.fixture

@@ -62,6 +62,19 @@ def test_a_life_with_every_command(command: Command, home: Home, tmp_path: Path)
     assert home.names() == ["x"]
 
 
+def test_a_sleep_is_proposed_applied_and_undone(command: Command, home: Home) -> None:
+    with home.open("x", embedder=None) as memory:
+        memory.archive("The window, please.")
+        memory.archive("the window, please")
+    texts = lambda: [fact["text"] for fact in command("facts", "x", "--json").json["facts"]]  # noqa: E731
+    assert "--apply" in command("sleep", "x").out
+    assert len(texts()) == 2
+    command("sleep", "x", "--apply")
+    assert len(texts()) == 1
+    command("sleep", "x", "--undo")
+    assert len(texts()) == 2
+
+
 def test_an_import_that_fails_leaves_nothing(command: Command, home: Home, tmp_path: Path) -> None:
     (tmp_path / "bad.db").write_bytes(b"SQLite format 3\0 and nothing more")
     command("import", str(tmp_path / "bad.db"), code=1)

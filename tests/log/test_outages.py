@@ -27,17 +27,17 @@ def proxy(postgres: Postgres) -> Iterator[Proxy]:
 
 def behind(proxy: Proxy, address: str, *, password: str = "") -> str:
     database = address.partition("?")[0].rpartition("/")[2]
-    options = "lease_seconds=0.3&limit_seconds=0.5&sslmode=disable&gssencmode=disable"
+    options = "lease_seconds=300&limit_seconds=300&sslmode=disable&gssencmode=disable"
     return f"postgresql://postgres:{password}@127.0.0.1:{proxy.port}/{database}?{options}"
 
 
 @pytest.fixture
-def through(proxy: Proxy, address: str) -> Iterator[Home]:
-    """Return the home as it is reached through the proxy."""
+def through(proxy: Proxy, address: str) -> Iterator[str]:
+    """Return the address at which the same database is reached through the proxy."""
     from pager.log.postgres import Server
 
     place = behind(proxy, address)
-    yield Home(place)
+    yield place
     Server.at(place).close()
 
 
@@ -51,9 +51,11 @@ def acknowledged(memory: Memory, texts: list[str], number: int) -> None:
     texts.append(f"fact {number}")
 
 
-def judge(home: Home, texts: list[str], *, unknown: int) -> None:
+def judge(address: str, texts: list[str], *, unknown: int, through: str = "") -> None:
     """All that was acknowledged is there, in order, and `unknown` commits more; -1 for none or one."""
-    with home.open("x", embedder=None) as memory:
+    from tests.support.postgres import open_after_loss
+
+    with open_after_loss(Home(through or address), address, "x") as memory:
         found = facts(memory)
         assert found[: len(texts)] == texts
         assert len(found) - len(texts) in (0, 1)
@@ -62,49 +64,56 @@ def judge(home: Home, texts: list[str], *, unknown: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["lose_answers", "lose_everything", "cut"])
-def test_a_partition_loses_the_agent_and_nothing_else(through: Home, home: Home, proxy: Proxy, kind: str) -> None:
+def test_a_partition_loses_the_agent_and_nothing_else(address: str, through: str, proxy: Proxy, kind: str) -> None:
+    from tests.support.postgres import impatient
+
     texts: list[str] = []
-    memory = through.open("x", embedder=None)
+    memory = Home(through).open("x", embedder=None)
     for number in range(5):
         acknowledged(memory, texts, number)
     getattr(proxy, kind)()
-    with pytest.raises(AgentLostError, match=r"nobody knows if its last commit was stored .* open the agent again"):
-        acknowledged(memory, texts, 5)
-    with pytest.raises(AgentLostError):
-        memory.core()
-    memory.close()
+    with impatient(through):
+        with pytest.raises(AgentLostError, match=r"nobody knows if its last commit was stored .* open the agent again"):
+            acknowledged(memory, texts, 5)
+        with pytest.raises(AgentLostError):
+            memory.core()
+        memory.close()
     unknown = -1 if kind == "lose_answers" else 0  # what arrived may have been all of the commit, or not yet
-    judge(home, texts, unknown=unknown)
+    judge(address, texts, unknown=unknown)
     proxy.heal()
-    judge(through, texts, unknown=unknown)
+    judge(address, texts, unknown=unknown, through=through)
 
 
-def test_a_partition_between_commits_is_not_noticed(through: Home, proxy: Proxy) -> None:
+def test_a_partition_between_commits_is_not_noticed(through: str, proxy: Proxy) -> None:
     """A connection that was lost while nothing was sent is replaced for what may be asked again, not for a commit."""
-    assert through.names() == []
+    home = Home(through)
+    assert home.names() == []
     proxy.heal()  # ends the connections
-    assert through.names() == []
+    assert home.names() == []
 
 
-def test_postgres_is_killed_and_started_again(postgres: Postgres, home: Home) -> None:
+def test_postgres_is_killed_and_started_again(postgres: Postgres, home: Home, address: str) -> None:
+    from tests.support.postgres import impatient
+
     texts: list[str] = []
-    for crash in range(3):
+    for crash in range(2):
         memory = home.open("x", embedder=None)
         for number in range(4):
             acknowledged(memory, texts, 10 * crash + number)
         postgres.kill()
         try:
-            with pytest.raises(AgentLostError):
-                acknowledged(memory, texts, 10 * crash + 9)
-            memory.close()
-            with pytest.raises(StorageError, match=r"Postgres at postgresql:///test.* Check that it runs"):
-                home.open("x", embedder=None)
+            with impatient(address):
+                with pytest.raises(AgentLostError):
+                    acknowledged(memory, texts, 10 * crash + 9)
+                memory.close()
+                with pytest.raises(StorageError, match=r"Postgres at postgresql:///test.* Check that it runs"):
+                    home.open("x", embedder=None)
         finally:
             postgres.start()
-        judge(home, texts, unknown=0)
+        judge(address, texts, unknown=0)
 
 
-def test_an_interrupt_during_a_commit_loses_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_during_a_commit_loses_nothing(home: Home, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from pager.log.rows import Rows
 
     commit = Rows.commit
@@ -124,7 +133,7 @@ def test_an_interrupt_during_a_commit_loses_nothing(home: Home, monkeypatch: pyt
                     memory.archive(f"interrupted {number}")
             texts.append(f"interrupted {number}")  # SQLite had committed it, as in a directory
             assert facts(memory) == texts
-    judge(home, texts, unknown=0)
+    judge(address, texts, unknown=0)
 
 
 def test_a_full_disk_or_any_other_refusal_loses_the_agent(home: Home, address: str) -> None:
@@ -139,7 +148,7 @@ def test_a_full_disk_or_any_other_refusal_loses_the_agent(home: Home, address: s
         acknowledged(memory, texts, 2)
     server.ask("ALTER TABLE selfpager.commits DROP CONSTRAINT no")
     memory.close()
-    judge(home, texts, unknown=0)
+    judge(address, texts, unknown=0)
 
 
 # What a person is told
@@ -180,6 +189,7 @@ def test_options_of_ours_are_checked(text: str) -> None:
 
 def test_a_password_is_in_no_text(proxy: Proxy, address: str) -> None:
     from pager.log.postgres import Server
+    from tests.support.postgres import impatient
 
     place = behind(proxy, address, password="hunter2secret")
     home = Home(place)
@@ -190,11 +200,12 @@ def test_a_password_is_in_no_text(proxy: Proxy, address: str) -> None:
     with pytest.raises(PagerError) as not_there:
         home.read("y")
     proxy.cut()
-    with pytest.raises(PagerError) as lost:
-        memory.archive("hello")
-    memory.close()
-    with pytest.raises(PagerError) as down:
-        home.names()
+    with impatient(place):
+        with pytest.raises(PagerError) as lost:
+            memory.archive("hello")
+        memory.close()
+        with pytest.raises(PagerError) as down:
+            home.names()
     texts += [str(error.value) for error in (in_use, not_there, lost, down)]
     assert [text for text in texts if "hunter2" in text or "postgres:" in text] == []
     Server.at(place).close()

@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from pager import Home, InUseError, Memory
 from pager.clock import Clock, SystemClock
 from pager.log.log import Log
 from pager.log.place import PostgresPlace
@@ -87,6 +88,40 @@ def rows_of(address: str) -> Rows:
 def commits_of(rows: Rows, name: str) -> tuple[int, int]:
     """The numbers of the last commit, and of the last that is folded."""
     return rows.server.ask("SELECT seq, folded FROM selfpager.agents WHERE name = %s", (name,))[0][:2]  # type: ignore[return-value]
+
+
+def end_leases(address: str) -> None:
+    """End every lease, as time does when nobody renews it."""
+    rows_of(address).server.ask("UPDATE selfpager.agents SET lease_until = clock_timestamp() - interval '1 second'")
+
+
+def open_after_loss(home: Home, address: str, name: str) -> Memory:
+    """Open an agent whose owner is cut off, at an address that reaches Postgres. What that one has sent may still
+    arrive, and renew its lease."""
+    for _ in range(100):
+        end_leases(address)
+        with suppress(InUseError):
+            return home.open(name, embedder=None)
+    raise AssertionError(f"somebody goes on renewing the lease of {name}")
+
+
+@contextmanager
+def impatient(address: str) -> Iterator[None]:
+    """Give up soon what is asked at this address: for as long as it cannot be answered, however long one waits."""
+    server = Server.at(address)
+    server_class: Any = server._class
+    places = ((server_class, "limit_seconds"), (server._pool, "timeout"), (server._pool, "reconnect_timeout"))
+    connect = server._arguments["connect_timeout"]
+    before = [getattr(each, name) for each, name in places]
+    try:
+        for each, name in places:
+            setattr(each, name, 0.2)
+        server._arguments["connect_timeout"] = 2  # the least that libpq takes
+        yield
+    finally:
+        for (each, name), value in zip(places, before, strict=True):
+            setattr(each, name, value)
+        server._arguments["connect_timeout"] = connect
 
 
 def row_name(directory: Path) -> str:

@@ -17,7 +17,7 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
         self._lock = Lock()
-        self._drops_answers, self._drops_all, self._closed = Event(), Event(), Event()
+        self._drops_answers, self._drops_all, self._refuses, self._closed = Event(), Event(), Event(), Event()
         Thread(target=self._accept, daemon=True).start()
 
     def lose_answers(self) -> None:
@@ -32,6 +32,7 @@ class Proxy:
         """End every connection; new ones are refused until `heal`."""
         self._drops_all.set()
         with self._lock:
+            self._refuses.set()
             opened, self._open = self._open, []
         for each in opened:
             with contextlib.suppress(OSError):
@@ -43,6 +44,7 @@ class Proxy:
         self.cut()
         self._drops_all.clear()
         self._drops_answers.clear()
+        self._refuses.clear()
 
     def close(self) -> None:
         self._closed.set()
@@ -55,9 +57,12 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(self._target)
             with self._lock:
+                if self._refuses.is_set():
+                    client.close()
+                    continue
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self._target)
                 self._open += [client, server]
             Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
