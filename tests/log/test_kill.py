@@ -12,7 +12,7 @@ from pager import Home, InUseError
 from tests.crash.children import Life, run
 from tests.crash.witness import Witness, judge_after_death
 
-FEW = 19  # every so many commits in a short run
+FEW = 37  # every so many commits in a short run
 
 
 @pytest.mark.parametrize("step", [FEW, pytest.param(1, marks=pytest.mark.long)], ids=["a few", "every commit"])

@@ -107,6 +107,9 @@ def newcomer(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     with ScriptedServer() as server:
         server.otherwise(answer)
         yield Newcomer(ALL[page], tmp_path, server.base_url, monkeypatch)
+    for name, module in list(sys.modules.items()):  # another page has files of the same names
+        if str(getattr(module, "__file__", None)).startswith(f"{tmp_path}/"):
+            del sys.modules[name]
 
 
 def parsed(line: str) -> str:
