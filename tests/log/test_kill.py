@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pager import Home, InUseError
+from pager import Home, InUseError, Memory
 from tests.crash.children import Life, run
 from tests.crash.witness import Witness, judge_after_death
 
@@ -35,17 +35,20 @@ def test_killed_at_commits(address: str, tmp_path: Path, step: int) -> None:
             judge_after_death(directory, witness, life=3)
 
 
+def opened_in_the_end(home: Home) -> Memory:
+    for _ in range(120):  # each waits for half a second
+        with suppress(InUseError):
+            return home.open("x", embedder=None)
+    raise AssertionError("a lease does not end")
+
+
 def test_another_goes_on_when_the_lease_has_ended(home: Home, quick_address: str) -> None:
     from tests.log.jobs import hold
 
     life = Life(hold, quick_address, "x")
     life.until("fact")
     life.kill()
-    for _ in range(120):  # each waits for half a second
-        with suppress(InUseError):
-            memory = home.open("x", embedder=None)
-            break
-    with memory:
+    with opened_in_the_end(home) as memory:
         assert [use.fact.text for use in memory.inspect.facts("current").rows] == ["of the first"]
         memory.archive("of the second")
         assert memory.check() == []
