@@ -92,11 +92,12 @@ def test_a_partition_between_commits_is_not_noticed(through: str, proxy: Proxy) 
     assert home.names() == []
 
 
-def test_postgres_is_killed_and_started_again(postgres: Postgres, home: Home, address: str) -> None:
+def test_postgres_is_killed_and_started_again(postgres: Postgres, address: str) -> None:
     from tests.support.postgres import impatient
 
     texts: list[str] = []
     for crash in range(2):
+        home = Home(address)
         memory = home.open("x", embedder=None)
         for number in range(4):
             acknowledged(memory, texts, 10 * crash + number)
@@ -188,7 +189,6 @@ def test_options_of_ours_are_checked(text: str) -> None:
 
 
 def test_a_password_is_in_no_text(proxy: Proxy, address: str) -> None:
-    from pager.log.postgres import Server
     from tests.support.postgres import impatient
 
     place = behind(proxy, address, password="hunter2secret")
@@ -208,7 +208,6 @@ def test_a_password_is_in_no_text(proxy: Proxy, address: str) -> None:
             home.names()
     texts += [str(error.value) for error in (in_use, not_there, lost, down)]
     assert [text for text in texts if "hunter2" in text or "postgres:" in text] == []
-    Server.at(place).close()
 
 
 def test_a_commit_is_written_even_where_postgres_would_not_wait(postgres: Postgres, address: str) -> None:

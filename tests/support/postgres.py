@@ -107,21 +107,19 @@ def open_after_loss(home: Home, address: str, name: str) -> Memory:
 
 @contextmanager
 def impatient(address: str) -> Iterator[None]:
-    """Give up soon what is asked at this address: for as long as it cannot be answered, however long one waits."""
+    """Give up soon what is asked at this address: for as long as it cannot be answered, however long one waits.
+
+    At the end its connections are closed, and `Home(address)` makes new ones: the pool may still be at an attempt that
+    fails, and whoever waits for that one waits for the whole limit.
+    """
     server = Server.at(address)
     server_class: Any = server._class
-    places = ((server_class, "limit_seconds"), (server._pool, "timeout"), (server._pool, "reconnect_timeout"))
-    connect = server._arguments["connect_timeout"]
-    before = [getattr(each, name) for each, name in places]
+    server_class.limit_seconds = server._pool.timeout = server._pool.reconnect_timeout = 0.2
+    server._arguments["connect_timeout"] = 2  # the least that libpq takes
     try:
-        for each, name in places:
-            setattr(each, name, 0.2)
-        server._arguments["connect_timeout"] = 2  # the least that libpq takes
         yield
     finally:
-        for (each, name), value in zip(places, before, strict=True):
-            setattr(each, name, value)
-        server._arguments["connect_timeout"] = connect
+        server.close()
 
 
 def row_name(directory: Path) -> str:
