@@ -109,7 +109,10 @@ def test_helpers_come_with_their_agent_from_one_home_to_another(home: Home, tmp_
 
 def test_an_import_is_there_with_its_helpers_or_not_at_all(home: Home, tmp_path: Path) -> None:
     [file, _] = export_with_helpers(Home(tmp_path / "home"), tmp_path)
-    with Memory.open(home.place("y").helper("one"), embedder=None), pytest.raises(RejectedError, match="y/one .* already; choose"):
+    with (
+        Memory.open(home.place("y").helper("one"), embedder=None),
+        pytest.raises(RejectedError, match=r"y/one .* already; choose"),
+    ):
         home.import_file(file, "y")
     assert not home.place("y").is_taken()
     home.place("y").helper("one").remove(SystemClock())
