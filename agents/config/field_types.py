@@ -12,7 +12,7 @@ from agents.config.cron import Cron
 from agents.config.variables import Expanded
 from pager.clock import read_duration
 from pager.errors import RejectedError
-from pager.home import Home
+from pager.home import check_name
 from pager.safety.redaction import redacted
 
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -24,7 +24,7 @@ URL_PATTERN = r"^https?://[^/\s]\S*$"
 
 def _check_name(text: str) -> str:
     try:
-        Home(".").agent_files(text)
+        check_name(text)
     except RejectedError as error:
         raise ValueError(str(error)) from None
     return text
