@@ -68,7 +68,7 @@ from pager.types import (
 from pager.upkeep import check, inbox, purge, withdrawal
 from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
-from pager.upkeep.place import Directory, Opened, Place
+from pager.upkeep.place import Directory, Opened, Place, without_tenant
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
@@ -717,7 +717,7 @@ class Memory:
         mount = self._shared.named(name)
         if not mount.writable:
             raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
-        origin = {"source": f"agent:{self._place.agent}", "via": list(self._source(actor, None).via)}
+        origin = {"source": f"agent:{without_tenant(self._place.agent)}", "via": list(self._source(actor, None).via)}
         command = inbox.send(mount.place.commands, kind, {**arguments, **origin}, self._clock)
         with suppress(InUseError), self._open_unit(mount) as unit:  # in use: its process takes it
             unit.process_inbox(messages=False)

@@ -4,9 +4,11 @@ A shared memory is one like any other, in the same home. Its facts stay there: a
 shared by the memory's name, such as `handbook/f12`. Its core blocks stand in the prompt and follow their owner. What an
 agent writes is sent to the shared memory as a command, and takes effect there.
 
-    >>> memory = home.open("ann", mounts=[Mount(home.place("handbook"), core=("rules",), writable=True)])
-    >>> memory.search_archive("who pays for trains?")[0].page_id
-    'handbook/f3'
+    >>> handbook = Mount(Home(directory).place("handbook"), writable=True)
+    >>> with Memory.open(directory, embedder=None, mounts=[handbook]) as memory:
+    ...     _ = memory.write_shared("handbook", "archive", {"text": "Trains are paid by the firm."})
+    ...     memory.search_archive("who pays for trains?")[0].page_id
+    'handbook/f1'
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pager.clock import Clock
 from pager.errors import NotFoundError, PagerError
 from pager.reader import MemoryReader
 from pager.types import Block, Fact, Hit, PageText
-from pager.upkeep.place import Place
+from pager.upkeep.place import Place, without_tenant
 from pager.vectors.embedder import EmbedderUnavailableError
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ class Mount:
 
     @property
     def name(self) -> str:
-        """Return the name of the memory."""
-        return self.place.agent
+        """Return its name among the memories of its tenant."""
+        return without_tenant(self.place.agent)
 
 
 class Mounts:

@@ -201,6 +201,11 @@ def same_tenant(own: str, name: str) -> str:
     return f"{tenant}{between}{name}" if between else name
 
 
+def without_tenant(name: str) -> str:
+    """Return what an agent is called among those of its tenant."""
+    return name.rpartition(OF_TENANT)[2]
+
+
 class Places(ABC):
     """A home: the places of agents by their names, which are valid ones."""
 
