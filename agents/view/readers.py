@@ -62,11 +62,8 @@ class Readers:
                 opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
             return opened
 
-    def fleet(self) -> list[Json]:
-        """Return all agents with their figures; of one that cannot be read, why."""
-        return [self._summary(name) for name in self.home.names()]
-
-    def _summary(self, name: str) -> Json:
+    def summary(self, name: str) -> Json:
+        """Return an agent's figures; if it cannot be read, why."""
         try:
             running, revision = self.home.owner(name), self.revision(name)
             known = self._figures.get(name)
