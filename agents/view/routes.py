@@ -97,7 +97,7 @@ class View:
 
 def _agents(request: Request) -> Response:
     allowed: Allowed = request.scope["allowed"]
-    home = str(allowed.readers.home.path)
+    home = allowed.readers.home.address
     return _json({"agents": list(allowed.names()), "read_only": allowed.read_only, "home": home})
 
 
