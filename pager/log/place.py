@@ -94,6 +94,10 @@ class PostgresPlace(Place):
         state = self._rows.state(self._row_name)
         return None if state is None else (state.agent, state.seq)
 
+    def version(self) -> object:
+        """Return the number of the last commit."""
+        return self.identity()
+
     def open(self, clock: Clock) -> Opened:
         """Claim the agent, restore it, and log every commit from then on."""
         claim = self._claim(clock)

@@ -6,6 +6,7 @@ The facades open what a place gives them. Nothing above them asks for a director
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,10 @@ class Place(ABC):
     @abstractmethod
     def identity(self) -> object:
         """Return a value that is another one after an open reader has to be opened again to see what is there."""
+
+    @abstractmethod
+    def version(self) -> object:
+        """Return a value that is another one after a commit, without opening it. Raises OSError if there is none."""
 
     @abstractmethod
     def open(self, clock: Clock) -> Opened:
@@ -116,6 +121,14 @@ class Directory(Place):
         """Return the number of the file: a reader sees what is committed to it."""
         status = self.files.database.stat()
         return status.st_dev, status.st_ino
+
+    def version(self) -> object:
+        """Return what changes in the database and its log with each commit."""
+        files = [self.files.database.stat()]
+        with suppress(FileNotFoundError):
+            files.append(self.files.write_ahead_log.stat())
+        # Readers make an empty log, which says nothing.
+        return [(each.st_dev, each.st_ino, each.st_mtime_ns, each.st_size) for each in files if each.st_size]
 
     def open(self, clock: Clock) -> Opened:
         """Take the lock, and open the database."""

@@ -156,7 +156,8 @@ def test_what_needs_nothing_heavy_loads_nothing_heavy(command: Command, alice: P
     write_agent(Path())
     code = (
         "import sys; from agents.cli.main import run; run(sys.argv[1:]); "
-        "print({'anthropic', 'chromadb', 'onnxruntime', 'numpy', 'rich'} & set(sys.modules), file=sys.stderr)"
+        "heavy = {'anthropic', 'chromadb', 'onnxruntime', 'numpy', 'rich', 'starlette', 'uvicorn'}; "
+        "print(heavy & set(sys.modules), file=sys.stderr)"
     )
     arguments = [sys.executable, "-c", code, *line.split()]
     environ = environment(SELFPAGER_HOME=str(alice.parent))
