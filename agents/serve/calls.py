@@ -8,16 +8,20 @@ async def tell(call: Call) -> Response:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from anyio import to_thread
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from agents.agent import Agent
+from agents.config import embedders
+from agents.explain import AnyMemory
 from agents.serve.errors import ApiError, as_api_error, no_agent
 from agents.serve.keys import Caller, Scope
 from agents.serve.server import Server
@@ -26,7 +30,6 @@ from pager.types import Json
 Result = TypeVar("Result")
 Body = TypeVar("Body", bound=BaseModel)
 Handler = Callable[["Call"], Awaitable[Response]]
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Call:
@@ -68,6 +71,27 @@ class Call:
         """Run a short call of a memory without holding other requests up."""
         return await to_thread.run_sync(work)
 
+    @contextmanager
+    def reading(self, *, searches: bool = False) -> Generator[AnyMemory]:
+        """Yield the agent's memory to read: that of the open agent, or a reader. With `searches` it has the embedder."""
+        with self.server.workers.use_if_open(self.agent) as agent:
+            if agent is not None:
+                yield agent.memory
+                return
+        home = self.server.instances.home
+        options = embedders.for_command(home.agent_files(self.agent).directory, None) if searches else {"embedder": None}
+        with home.read(self.agent, **options) as reader:
+            yield reader
+
+    async def read(self, work: Callable[[AnyMemory], Result], *, searches: bool = False) -> Result:
+        """Read from the agent's memory in a thread."""
+
+        def run() -> Result:
+            with self.reading(searches=searches) as memory:
+                return work(memory)
+
+        return await to_thread.run_sync(run)
+
     async def with_agent(self, work: Callable[[Agent], Result]) -> Result:
         """Run a short call on the open agent, beside the turn that it may be in."""
 
@@ -88,19 +112,41 @@ class Call:
         return JSONResponse(data, status, {name.replace("_", "-"): text for name, text in headers.items()})
 
 
-def endpoint(scope: Scope) -> Callable[[Handler], Endpoint]:
-    """Make an endpoint of a function that takes a `Call`. The caller's key has to have this scope. An agent that is in
-    the path as `{id}` has to exist, and to be the caller's."""
+class Endpoint(Route):
+    """A route of the API, with what `/openapi.json` says of it."""
 
-    def decorate(handle: Handler) -> Endpoint:
+    def __init__(
+        self, method: str, path: str, scope: Scope, handle: Handler, *, body: type[BaseModel] | None,
+        answers: type[BaseModel], status: int, streams: bool, query: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self.scope, self.about = scope, handle.__doc__ or ""
+        self.body, self.answers, self.status, self.streams, self.query = body, answers, status, streams, query
+
         async def answer(request: Request) -> Response:
             try:
                 return await handle(await _let_in(request, scope))
             except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
                 return error_response(request, error)
 
-        answer.__name__, answer.__doc__ = handle.__name__, handle.__doc__
-        return answer
+        super().__init__(path, answer, methods=[method], name=handle.__name__)
+
+    @property
+    def method(self) -> str:
+        """Return the method that it answers."""
+        return next(iter((self.methods or set()) - {"HEAD"}))
+
+
+def endpoint(
+    method: str, path: str, scope: Scope, answers: type[BaseModel], *, body: type[BaseModel] | None = None,
+    status: int = 200, streams: bool = False, query: Mapping[str, str] | None = None,
+) -> Callable[[Handler], Endpoint]:  # fmt: skip
+    """Make an endpoint of a function that takes a `Call`. The caller's key has to have this scope. An agent that is in
+    the path as `{id}` has to exist, and to be the caller's. `query` has what it takes in its address, and its help."""
+
+    def decorate(handle: Handler) -> Endpoint:
+        return Endpoint(
+            method, path, scope, handle, body=body, answers=answers, status=status, streams=streams, query=query or {}
+        )
 
     return decorate
 
