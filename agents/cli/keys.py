@@ -12,7 +12,7 @@ from pager.clock import SystemClock
 from pager.types import Json
 
 if TYPE_CHECKING:
-    from agents.serve.keys import Key, KeyFile, Scope
+    from agents.serve.keys import Key, Keys, Scope
 
 SCOPES = ("read", "write", "admin")
 
@@ -22,7 +22,7 @@ def keys_command() -> None:
     """Make, list and end keys of the HTTP API that `selfpager serve` offers for the agents of this home.
 
     A key is shown once, when it is made: the home keeps only what it is recognized by. A running server knows new keys,
-    and those that were revoked, at once.
+    and those that were revoked, within a second.
     """
 
 
@@ -37,7 +37,7 @@ def add_command(shared: Shared, name: str, tenant: str, scope: "Scope", days: in
 
     read: see what agents remember; write: talk to them and edit, too; admin: make and remove agents, too.
     """
-    key, text = _file(shared).add(name, tenant, scope, timedelta(days=days) if days else None)
+    key, text = _keys(shared).add(name, tenant, scope, timedelta(days=days) if days else None)
     if as_line:
         say(as_json({**_shown(key), "key": text}))
         return
@@ -49,7 +49,7 @@ def add_command(shared: Shared, name: str, tenant: str, scope: "Scope", days: in
 @json_option("Print them as a line of JSON.")
 def list_keys(shared: Shared, as_line: bool) -> None:
     """List the keys: id, name, tenant, scope, and until when they are valid."""
-    keys = list(_file(shared).keys().values())
+    keys = list(_keys(shared).all().values())
     if as_line:
         say(as_json({"keys": [_shown(key) for key in keys]}))
         return
@@ -64,14 +64,14 @@ def list_keys(shared: Shared, as_line: bool) -> None:
 @click.argument("key_id", metavar="ID")
 def revoke_command(shared: Shared, key_id: str) -> None:
     """End the key of this ID, the first part behind `sp_`, at once."""
-    key = _file(shared).revoke(key_id)
+    key = _keys(shared).revoke(key_id)
     say(visible(f"{key.id} ({key.name}) is revoked."))
 
 
-def _file(shared: Shared) -> "KeyFile":
-    from agents.serve.keys import KeyFile
+def _keys(shared: Shared) -> "Keys":
+    from agents.serve.keys import Keys
 
-    return KeyFile(shared.home.path, SystemClock())
+    return Keys(shared.home, SystemClock())
 
 
 def _shown(key: "Key") -> Json:

@@ -50,6 +50,8 @@ class AgentConfig(Section):
     archival: sections.ArchivalConfig = sections.ArchivalConfig()
     memory: sections.MemoryConfig = sections.MemoryConfig()
     sleep: sections.SleepConfig = sections.SleepConfig()
+    schedule: Annotated[tuple[sections.ScheduleConfig, ...], Field(strict=False)] = ()
+    """What the agent begins by itself, and when. `selfpager serve` does it."""
     tools: Annotated[tuple[tool_sections.Tool, ...], Field(strict=False)] = ()
     """The agent's other tools."""
     skills: Text | None = None

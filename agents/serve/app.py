@@ -77,7 +77,7 @@ async def _health(request: Request) -> Response:
 
     server: Server = request.app.state.server
     try:
-        await to_thread.run_sync(server.instances.home.due)
+        await to_thread.run_sync(lambda: server.instances.home.value("keys"))
     except (PagerError, OSError):
         return JSONResponse({"status": "down", "home": "it cannot be read"}, 503)
     return JSONResponse({"status": "ok", **server.workers.figures})

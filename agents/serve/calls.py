@@ -80,8 +80,8 @@ class Call:
                 yield agent.memory
                 return
         home = self.server.instances.home
-        directory = home.agent_files(self.agent).directory
-        with home.read(self.agent, **(embedders.for_command(directory, None) if searches else NO_EMBEDDER)) as reader:
+        options = embedders.for_command(home.place(self.agent), None) if searches else NO_EMBEDDER
+        with home.read(self.agent, **options) as reader:
             yield reader
 
     async def read(self, work: Callable[[AnyMemory], Result], *, searches: bool = False) -> Result:

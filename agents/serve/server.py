@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agents.serve.instances import Instances
-from agents.serve.keys import Door, KeyFile
+from agents.serve.keys import Door, Keys
 from agents.serve.limits import ServeLimits
 from agents.serve.log import Log
 from agents.serve.metrics import Metrics
@@ -27,7 +27,7 @@ class Server:
         self.limits = limits or ServeLimits()
         self.log = Log(self.clock, log_to)
         self.instances = Instances(home, files, self.clock)
-        self.keys = KeyFile(home.path, self.clock)
+        self.keys = Keys(home, self.clock)
         self.door = Door(self.keys, self.clock, token)
         open_agent = self.instances.open
         self.workers = Workers(lambda name, approve, task: open_agent(name, approve, task=task), self.limits)
@@ -39,7 +39,7 @@ class Server:
     def has_keys(self) -> bool:
         """Return True if anybody has a valid key."""
         now = self.clock.now()
-        return any(not key.ended(now) for key in self.keys.keys().values())
+        return any(not key.ended(now) for key in self.keys.all().values())
 
     def let_in(self, token: str) -> None:
         """Let whoever has this token in, too."""

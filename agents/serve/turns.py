@@ -77,7 +77,7 @@ async def tell(call: Call) -> Response:
     message = {"text": told.text, **({"name": told.name} if told.name else {})}
     home = call.server.instances.home
     sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message))
-    call.server.visits.soon(call.agent)
+    call.server.visits.soon()
     return call.json({"message": sent.command}, 202)
 
 

@@ -133,6 +133,12 @@ class Workers:
             jobs = [*desk.jobs, *([desk.running] if desk.running else [])] if desk else []
             return any(job.task or not at_task for job in jobs)
 
+    def is_wanted(self, name: str) -> bool:
+        """Return True if something waits for an agent that is at work, or the server stops."""
+        with self._lock:
+            desk = self._desks.get(name)
+            return self._stopping or bool(desk and desk.jobs)
+
     @contextmanager
     def put_away(self, name: str) -> Generator[None]:
         """Close an agent, and keep it closed while the block removes it. Raises ApiError (409) while it works."""
