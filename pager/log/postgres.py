@@ -25,7 +25,8 @@ try:
     from psycopg_pool import ConnectionPool, PoolTimeout
 except ImportError:
     raise RejectedError(
-        "a home in Postgres needs the package psycopg, which is not installed: pip install 'selfpager[fleet]'"
+        "a home in Postgres needs the package psycopg, which is not installed: pip install 'selfpager[fleet]', "
+        "or 'selfpager-memory[fleet]' where the agent is not"
     ) from None
 
 Row = tuple[Any, ...]
