@@ -82,7 +82,7 @@ class HttpServer:
     def run(self) -> None:
         """Serve in the foreground, which must be the main thread, until SIGTERM, or until Ctrl-C, which raises
         KeyboardInterrupt. Answers under way are finished first, but for `stop_seconds` at most."""
-        before = signal.signal(signal.SIGTERM, _ignored)  # uvicorn raises it again when it has stopped
+        before = signal.signal(signal.SIGTERM, self._stop)  # uvicorn raises it again when it has stopped
         try:
             self._server.run(sockets=[self._listening])
         finally:
@@ -108,11 +108,11 @@ class HttpServer:
         finally:
             self._ready.set()
 
+    def _stop(self, *_: object) -> None:
+        self._server.should_exit = True
+
     async def _on_tick(self) -> None:
         self._ready.set()
-
-
-def _ignored(*_: object) -> None: ...
 
 
 def _listening(host: str, port: int) -> socket.socket:

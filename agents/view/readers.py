@@ -70,11 +70,8 @@ class Readers:
         if len(self._retired) > MOST_RETIRED:
             self._retired.popleft().reader.close()
 
-    def fleet(self) -> list[Json]:
-        """Return all agents with their figures; of one that cannot be read, why."""
-        return [self._summary(name) for name in self.home.names()]
-
-    def _summary(self, name: str) -> Json:
+    def summary(self, name: str) -> Json:
+        """Return an agent's figures; if it cannot be read, why."""
         try:
             running, revision = self.home.owner(name), self.revision(name)
             known = self._figures.get(name)
