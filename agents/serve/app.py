@@ -16,6 +16,7 @@ from agents.serve.roster import AGENTS
 from agents.serve.server import Server
 from agents.serve.sleeps import SLEEPS
 from agents.serve.turns import TURNS
+from agents.serve.view import view_routes
 from pager.errors import PagerError
 from pager.types import Json
 
@@ -27,7 +28,7 @@ def make_app(server: Server) -> Starlette:
     """Return the application. `server` is closed by whoever made it, before the application stops answering."""
     routes: list[BaseRoute] = [
         Route("/healthz", _health), Route("/metrics", _metrics), Route("/openapi.json", _openapi),
-        Route("/docs", _docs), *ENDPOINTS,
+        Route("/docs", _docs), *ENDPOINTS, *view_routes(server),
     ]  # fmt: skip
     app = Starlette(routes=routes, exception_handlers={404: _nothing_here, 405: _nothing_here})
     app.state.server = server

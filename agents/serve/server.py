@@ -1,6 +1,6 @@
 """What belongs together while a server runs: the home, its agents, who may ask, and the limits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +23,7 @@ class Server:
         self, home: Home, files: Sequence[Path], *, limits: ServeLimits | None = None, token: str | None = None,
         clock: Clock | None = None, log_to: TextIO | None = None,
     ) -> None:  # fmt: skip
+        self._closing: list[Callable[[], object]] = []
         self.clock = clock or SystemClock()
         self.limits = limits or ServeLimits()
         self.log = Log(self.clock, log_to)
@@ -53,7 +54,15 @@ class Server:
         """Go on with what was left open, and look after agents from now on."""
         self.visits.start()
 
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call this when the server has closed."""
+        self._closing.append(close)
+
     def close(self) -> bool:
         """Stop. Return False if a turn was still at work at the end; it can be resumed."""
         self.visits.close()
-        return self.workers.stop()
+        is_clean = self.workers.stop()
+        for close in self._closing:
+            close()
+        self._closing.clear()
+        return is_clean

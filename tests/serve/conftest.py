@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -99,7 +100,12 @@ def client(api: Api) -> httpx.Client:
     return client
 
 
-Say = Callable[..., httpx.Response]
+def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for what another thread or process does, and no longer than that."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it does not come about"
+        time.sleep(0.01)
 
 
 def events(response: httpx.Response) -> list[tuple[int, str, Any]]:

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from agents.testing import call, http_error
-from tests.serve.conftest import Api, Place, events
+from tests.serve.conftest import Api, Place, events, wait_until
 
 TURNS = "/v1/agents/notes/turns"
 ANSWERED = {"reason": "answered", "text": "", "result": None}
@@ -160,14 +160,8 @@ def test_a_message_is_left_and_answered_by_itself(place: Place, api: Api, client
 
 def answered(api: Api, place: Place, name: str = "notes") -> None:
     """Return when the agent has nothing to do any more."""
-    for _ in range(3000):
-        if not api.server.instances.home.due() and not api.server.workers.is_working(name):
-            return
-        api.server.workers.figures  # noqa: B018
-        import time
-
-        time.sleep(0.01)
-    raise AssertionError("the agent is still at work")
+    due = place.folder / "home" / ".due" / name
+    wait_until(lambda: not due.exists() and not api.server.workers.is_working(name))
 
 
 def test_a_task_is_on_disk_before_it_is_acknowledged_and_goes_on_by_itself(place: Place, api: Api) -> None:
