@@ -54,10 +54,11 @@ class Api:
 class Place:
     folder: Path
     model: ScriptedServer
+    address: str = ""  # of a home in Postgres
 
     @property
     def home(self) -> Home:
-        return Home(self.folder / "home")
+        return Home(self.address or self.folder / "home")
 
     def config(self, name: str = "clerk", more: str = "") -> Path:
         file = self.folder / f"{name}.yaml"
