@@ -63,8 +63,12 @@ def serve_command(
     if advertise:
         server.advertise(advertise)
     stopping = Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
+
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stopping.set())
+        signal.signal(each, stop)
     handler = server.log.adopt()
     http = HttpServer(make_app(server), host=host, port=port)
     try:

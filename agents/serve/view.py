@@ -1,5 +1,7 @@
 """The debug view at /view: of all agents of the caller's tenant. A browser asks for a key as for a password."""
 
+from functools import partial
+
 from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -29,9 +31,13 @@ def view_routes(server: Server) -> list[BaseRoute]:
         origin, host = request.headers.get("origin"), request.headers.get("host", "")
         if origin is not None and origin.partition("://")[2] != host:
             raise ForbiddenError("requests from other pages are refused.")
-        return Allowed(readers, caller.scope == "read", lambda agent: _name(caller, agent), caller.own)
+        return Allowed(readers, caller.scope == "read", partial(_name, caller), caller.own)
 
-    return [Route("/view", lambda _: RedirectResponse("view/")), Mount("/view", View(access))]
+    return [Route("/view", _to_page), Mount("/view", View(access))]
+
+
+async def _to_page(_: Request) -> Response:
+    return RedirectResponse("view/")
 
 
 def _name(caller: Caller, agent: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -12,34 +13,31 @@ import pytest
 
 from tests.serve.conftest import Place, events, wait_until
 from tests.serve.test_kill import Gate, process
-
-pytest.importorskip("psycopg", reason="a home in Postgres needs the extra `fleet`")
+from tests.support.postgres import Postgres
 
 TURNS = "/v1/agents/notes/turns"
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[object]:
-    from tests.support.postgres import Postgres
-
+def postgres() -> Iterator[Postgres]:
     made = Postgres()
     yield made
     made.close()
 
 
 @pytest.fixture
-def fleet(place: Place, postgres, request: pytest.FixtureRequest) -> Place:
+def fleet(place: Place, postgres: Postgres, request: pytest.FixtureRequest) -> Place:
     name = f"serve_{abs(hash(request.node.name)):x}"
     postgres.make_database(name)
     place.address = postgres.address(name, lease_seconds=2)
     return place
 
 
-def workers(place: Place, opened: ExitStack, count: int = 2) -> list[tuple[object, httpx.Client]]:
+def workers(place: Place, opened: ExitStack, count: int = 2) -> list[tuple[subprocess.Popen[str], httpx.Client]]:
     return [opened.enter_context(process(place, "--advertise", "own")) for _ in range(count)]
 
 
-def owner(place: Place) -> object:
+def owner(place: Place) -> str | None:
     found = place.home.owner("notes")
     return found and found["url"]
 
@@ -99,7 +97,7 @@ def test_what_a_killed_worker_had_begun_is_gone_on_with_unasked(fleet: Place) ->
         assert second.get("/v1/agents/notes/steps").json()["total"] == 2
 
 
-def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, postgres) -> None:
+def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, postgres: Postgres) -> None:
     with ExitStack() as opened:
         [(_, client)] = workers(fleet, opened, 1)
         assert client.get("/healthz").status_code == 200

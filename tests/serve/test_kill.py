@@ -45,7 +45,8 @@ def process(place: Place, *more: str | Path) -> Iterator[tuple[subprocess.Popen[
         with suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)
         running.wait()
-        running.stdout.close()
+        if running.stdout:
+            running.stdout.close()
 
 
 def free_port() -> int:
