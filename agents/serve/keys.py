@@ -93,6 +93,11 @@ class Keys:
         self._keys: Mapping[str, Key] = {}
         self._read_at: float | None = None
 
+    @property
+    def are_fresh(self) -> bool:
+        """Return True if the keys were read a moment ago, and are not read again by the next call."""
+        return self._read_at is not None and monotonic() - self._read_at < CACHED_SECONDS / 2
+
     def all(self) -> Mapping[str, Key]:
         """Return all keys by their ids, those that are no longer valid included."""
         with self._lock:
