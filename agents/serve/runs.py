@@ -120,7 +120,7 @@ class Run:
 
 
 class _Waiting:
-    """A request that `reads` events, or waits for the end. It is woken once at first, for what came before it waited."""
+    """A request that `reads` events, or waits for the end. It is woken once at first, for what came before."""
 
     def __init__(self, others: "set[_Waiting]", *, reads: bool) -> None:
         self.reads = reads
