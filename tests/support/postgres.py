@@ -107,19 +107,15 @@ def open_after_loss(home: Home, address: str, name: str) -> Memory:
 
 @contextmanager
 def impatient(address: str) -> Iterator[None]:
-    """Give up soon what is asked at this address: for as long as it cannot be answered, however long one waits.
-
-    At the end its connections are closed, and `Home(address)` makes new ones: the pool may still be at an attempt that
-    fails, and whoever waits for that one waits for the whole limit.
-    """
-    server = Server.at(address)
-    server_class: Any = server._class
-    server_class.limit_seconds = server._pool.timeout = server._pool.reconnect_timeout = 0.2
+    """Give up soon what is asked at this address: for as long as it cannot be answered, however long one waits."""
+    server: Any = Server.at(address)
+    limit, connect_limit = server.limit_seconds, server._arguments["connect_timeout"]
+    server._class.limit_seconds = 0.2
     server._arguments["connect_timeout"] = 2  # the least that libpq takes
     try:
         yield
     finally:
-        server.close()
+        server._class.limit_seconds, server._arguments["connect_timeout"] = limit, connect_limit
 
 
 def row_name(directory: Path) -> str:
