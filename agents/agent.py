@@ -73,7 +73,7 @@ class Agent:
     def __init__(
         self, *, name: str, model: str | Model, tools: Sequence[Callable[..., Any] | Tool] = (), instructions: str = "",
         core: Mapping[str, str | BlockSpec] | None = None, window: int | Limits | None = None,
-        home: str | Path | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
+        home: str | Path | Home | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
         embedder: EmbedderChoice = "default", prefetch: Prefetch | None = None, limits: RunLimits | None = None,
         prices: Prices | None = None, task: bool = False, skills: str | Path | None = None, output: Any = None,
         approve: Approve | None = None, patience: Patience | None = None, clock: Clock | None = None,
@@ -124,7 +124,7 @@ class Agent:
 
     @classmethod
     def load(
-        cls, file: str | Path, *, home: str | Path | None = None, as_name: str | None = None,
+        cls, file: str | Path, *, home: str | Path | Home | None = None, as_name: str | None = None,
         environ: Mapping[str, str] | None = None, approve: Approve | None = None, patience: Patience | None = None,
         clock: Clock | None = None, task: bool = False, model: Model | None = None,
     ) -> Self:  # fmt: skip

@@ -6,6 +6,7 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 
 import atexit
 import os
+import uuid
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
@@ -83,6 +84,8 @@ class Server:
 
     def __init__(self, address: str) -> None:
         self.public = public_address(address)
+        self.worker = uuid.uuid4().hex  # tells this process from others
+        self.advertised = ""  # where this process takes requests for the agents that it owns
         self._address, options = _own_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]
         self._class = type("_Limited", (_Limited,), {"limit_seconds": self.limit_seconds})

@@ -7,6 +7,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.maintenance import copy_database
-from pager.upkeep import inbox
+from pager.upkeep import home_files, inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import AgentLock, current_owner
 
@@ -240,6 +241,36 @@ class Places(ABC):
     def install(self, aside: Directory, name: str) -> None:
         """Put an agent that was made aside, and is closed, into its place. Raises OSError, StorageError."""
 
+    # beside the agents
+
+    @abstractmethod
+    def value(self, key: str) -> str | None:
+        """Return a value that a program keeps for the whole home; None if there is none."""
+
+    @abstractmethod
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a value by what `change` makes of it, while no other process changes it. Return it."""
+
+    @abstractmethod
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
+
+    @abstractmethod
+    def take_due(self, now: datetime, limit: int) -> list[str]:
+        """Return agents that want to be visited now, also those whose owner has died at work."""
+
+    @abstractmethod
+    def begin_work(self, name: str, now: datetime) -> None:
+        """Note that an agent begins something that somebody else has to go on with if this process dies."""
+
+    @abstractmethod
+    def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Note when an agent wants to be visited next: at once if messages wait that it would take."""
+
+    @abstractmethod
+    def advertise(self, url: str) -> None:
+        """Let others know where this process takes requests for the agents that it has open."""
+
 
 class Directories(Places):
     """A directory with a directory for each agent."""
@@ -267,3 +298,33 @@ class Directories(Places):
         """Rename the directory."""
         aside.files.directory.rename(self._path / name)
         foreign_files.sync_directory(self._path)
+
+    def value(self, key: str) -> str | None:
+        """Read a file."""
+        return home_files.read_value(self._path, key)
+
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a file."""
+        return home_files.change_value(self._path, key, change)
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Write a file, or delete it."""
+        home_files.set_due(self._path, name, at)
+
+    def take_due(self, now: datetime, limit: int) -> list[str]:
+        """Return those whose files say so, who has waited longest first. The files stay until the work has ended."""
+        waiting = sorted((at, name) for name, at in home_files.due(self._path).items() if at <= now)
+        return [name for _, name in waiting[:limit]]
+
+    def begin_work(self, name: str, now: datetime) -> None:
+        """Want a visit at once, until the work has ended."""
+        self.set_due(name, now)
+
+    def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Look for messages after the file was written: one that comes now writes it again."""
+        self.set_due(name, due)
+        if takes_messages and self.place(name).commands.ids():
+            self.set_due(name, now)
+
+    def advertise(self, url: str) -> None:
+        """Do nothing: one process has the directory."""
