@@ -29,6 +29,7 @@ STOP_REASONS = {
 }
 # How servers end a reply that they could not finish.
 BROKEN_OFF = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
+SAMPLING = {"temperature": "temperature", "top_p": "top_p", "stop_sequences": "stop"}
 TOOL_CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 
 
@@ -62,7 +63,9 @@ def request_body(params: Json, *, reasoning_back: bool = False) -> Json:
     if choice := params.get("tool_choice"):
         named = {"type": "function", "function": {"name": choice.get("name")}}
         body["tool_choice"] = TOOL_CHOICES.get(choice["type"], named)
-    return body
+        if choice.get("disable_parallel_tool_use"):
+            body["parallel_tool_calls"] = False
+    return body | {wire: params[name] for name, wire in SAMPLING.items() if name in params}
 
 
 def _user_messages(blocks: list[Json], calls: list[Json]) -> Iterator[Json]:
