@@ -120,7 +120,10 @@ def _listening(host: str, port: int) -> socket.socket:
         raise RejectedError(f"there is no port {port}; give one from 1 to {LARGEST_PORT}, or 0 for any free one.")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=512)
+        listening = socket.create_server((host, port), family=family, backlog=512)
+        # What it accepts inherits it. Without it an answer in two pieces waits 40 ms for the client's acknowledgement.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         raise RejectedError(f"{host}:{port} cannot be served: {why}. Choose another port; 0 is a free one.") from None

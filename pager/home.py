@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -26,8 +27,8 @@ from pager.reader import MemoryReader
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
+from pager.upkeep import due, inbox
 from pager.upkeep import export as exports
-from pager.upkeep import inbox
 from pager.upkeep.lock import current_owner
 
 MESSAGE = "message"
@@ -180,6 +181,7 @@ class Home:
         files = self.existing_files(name)
         command = inbox.send_command(files.directory, kind, arguments, self._clock)
         if kind == MESSAGE:
+            self.set_due(name, self._clock.now())
             return CommandOutcome(command, "pending")
         self.apply_pending(name)
         return self.outcomes(name, [command])[0]
@@ -202,6 +204,16 @@ class Home:
         except InUseError:
             return False
         return True
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note when a server that works for the agents here should look after one; None if never."""
+        due.set_due(self.path, self.existing_files(name).directory.name, at)
+
+    def due(self, limit: int = 100) -> list[str]:
+        """Return agents that want to be looked after now, those that have waited longest first."""
+        now = self._clock.now()
+        waiting = sorted((at, name) for name, at in due.due(self.path).items() if at <= now)
+        return [name for _, name in waiting[:limit]]
 
     def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
         """Return the state of commands by their ids."""

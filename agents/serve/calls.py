@@ -28,6 +28,7 @@ from agents.serve.server import Server
 from pager.types import Json
 
 Result = TypeVar("Result")
+NO_EMBEDDER: Mapping[str, Any] = {"embedder": None}
 Body = TypeVar("Body", bound=BaseModel)
 Handler = Callable[["Call"], Awaitable[Response]]
 
@@ -73,14 +74,14 @@ class Call:
 
     @contextmanager
     def reading(self, *, searches: bool = False) -> Generator[AnyMemory]:
-        """Yield the agent's memory to read: that of the open agent, or a reader. With `searches` it has the embedder."""
+        """Yield the agent's memory to read. With `searches` it has the agent's embedder."""
         with self.server.workers.use_if_open(self.agent) as agent:
             if agent is not None:
                 yield agent.memory
                 return
         home = self.server.instances.home
-        options = embedders.for_command(home.agent_files(self.agent).directory, None) if searches else {"embedder": None}
-        with home.read(self.agent, **options) as reader:
+        directory = home.agent_files(self.agent).directory
+        with home.read(self.agent, **(embedders.for_command(directory, None) if searches else NO_EMBEDDER)) as reader:
             yield reader
 
     async def read(self, work: Callable[[AnyMemory], Result], *, searches: bool = False) -> Result:
@@ -105,6 +106,19 @@ class Call:
         """Run a job of the agent when those before it are done. A client that leaves does not end it."""
         future: Future[Result] = self.server.workers.submit(self.agent, work, task=task)
         return await asyncio.shield(asyncio.wrap_future(future))
+
+    def text(self, name: str) -> str:
+        """Return what the address has for `name`; "" if it has nothing."""
+        return self.request.query_params.get(name, "")
+
+    def number(self, name: str, otherwise: int, most: int = 10**9) -> int:
+        """Return the same as a number, at most `most`. Raises ApiError (400) if it is none."""
+        given = self.text(name)
+        if not given:
+            return otherwise
+        if not (given.isascii() and given.isdigit() and len(given) < 10):
+            raise ApiError(400, "rejected", f"{name} is a whole number, not {given[:40]!r}.", "Change the address.")
+        return min(most, int(given))
 
     def json(self, value: Json | BaseModel, status: int = 200, **headers: str) -> Response:
         """Return an answer in JSON."""

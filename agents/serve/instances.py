@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agents.agent import Agent
 from agents.config.agent_config import load
+from agents.explain import AnyMemory
 from agents.loop import Approve
 from agents.models.patience import Patience
 from agents.serve.errors import ApiError
@@ -42,8 +43,11 @@ class Instances:
     def config_of(self, name: str) -> str | None:
         """Return the name of the configuration of an agent; None if it has none here."""
         with self.home.read(name, embedder=None) as reader:
-            made_from = reader.load_value(MADE_FROM)
-        config = made_from or name
+            return self.config_in(reader, name)
+
+    def config_in(self, memory: AnyMemory, name: str) -> str | None:
+        """Return the same, from the agent's memory."""
+        config = memory.load_value(MADE_FROM) or name
         return config if config in self._files else None
 
     def open(self, name: str, approve: Approve, *, task: bool) -> Agent:

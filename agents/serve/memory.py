@@ -67,12 +67,8 @@ async def facts(call: Call) -> Response:
 async def store_fact(call: Call) -> Response:
     """Store a fact. Its source is `api:` and the name of your key."""
     asked, source = await call.body(FactAsked), f"api:{call.caller.name}"
-    fact = await call.with_agent(
-        lambda agent: agent.memory.archive(
-            asked.text, key=asked.key, tags=asked.tags, valid_from=asked.valid_from, valid_until=asked.valid_until,
-            source=source, actor="person",
-        )  # fmt: skip
-    )
+    given = asked.model_dump()
+    fact = await call.with_agent(lambda agent: agent.memory.archive(**given, source=source, actor="person"))
     return call.json(_fact(fact), 201)
 
 
@@ -113,7 +109,7 @@ async def ledger(call: Call) -> Response:
 
     def find(memory: AnyMemory) -> shapes.Ledger:
         span = call.number("offset", 0), call.number("limit", PAGE, MOST)
-        found = memory.inspect.movements(events, *span, at=call.text("at") or None)
+        found = memory.inspect.movements(events, offset=span[0], limit=span[1], at=call.text("at") or None)
         rows = [shapes.Movement.model_validate(to_json(row)) for row in found.rows]
         return shapes.Ledger(total=found.total, movements=rows)
 

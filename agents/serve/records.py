@@ -20,7 +20,10 @@ from pager.types import Json, Usage, read_step_id
 KEPT = 100
 ORDER = "serve:requests"  # the digests of the keys, oldest first
 RECORD = "serve:request:"
-OPEN = ("cancelled",)  # reasons to stop after which the turn goes on by itself: the server was stopped
+BY_ITSELF = ("", "cancelled")  # how a task stands when it goes on by itself: it was killed, or the server was stopped
+
+
+Kind = Literal["turn", "task", "resume"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Record:
     one when it had ended, and `stopped` how, if it was not simply answered."""
 
     key: str
-    kind: Literal["turn", "task", "resume"]
+    kind: Kind
     body: str  # the digest of what was asked for
     step: str
     through: str = ""
@@ -40,6 +43,11 @@ class Record:
         if self.body != body:
             text = "this Idempotency-Key was used for another request."
             raise ApiError(422, "key_reused", text, "Make a new key for each request; repeat one only unchanged.")
+
+
+def is_at_work(stopped: str) -> bool:
+    """Return True for a task, by why it stopped, that goes on by itself."""
+    return stopped in BY_ITSELF
 
 
 def digest(*parts: Any) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -39,7 +40,7 @@ class Sent:
 class Run:
     """A turn or a task that a request has begun. `body` is the digest of what was asked for."""
 
-    def __init__(self, key: str, body: str, loop: asyncio.AbstractEventLoop, *, after: int = 0) -> None:
+    def __init__(self, key: str, body: str, *, after: int = 0) -> None:
         self.key = key
         self.body = body
         self.first = after  # the number before that of its first event
@@ -49,8 +50,7 @@ class Run:
         self.began = False  # what was asked for is on disk
         self.ended_at: float | None = None
         self._events: list[Sent] = []
-        self._loop = loop
-        self._waiting: set[asyncio.Event] = set()
+        self._waiting: set[_Waiting] = set()
 
     # the thread that works
 
@@ -80,8 +80,8 @@ class Run:
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiting and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._set_all)
+        for waiting in list(self._waiting):
+            waiting.wake()
 
     # requests
 
@@ -114,24 +114,25 @@ class Run:
                     yield b": still at work\n\n"
                 woken.clear()
 
-    def _set_all(self) -> None:
-        for woken in self._waiting:
-            woken.set()
-
 
 class _Waiting:
-    """A request that waits for events; it is set once at first, for what came before it waited."""
+    """A request that waits for events. It is woken once at first, for what came before it waited."""
 
-    def __init__(self, waiting: set[asyncio.Event]) -> None:
-        self._waiting, self._woken = waiting, asyncio.Event()
+    def __init__(self, others: "set[_Waiting]") -> None:
+        self._others, self._woken, self._loop = others, asyncio.Event(), asyncio.get_running_loop()
+
+    def wake(self) -> None:
+        """Wake the request, from any thread."""
+        with suppress(RuntimeError):  # its loop has ended
+            self._loop.call_soon_threadsafe(self._woken.set)
 
     def __enter__(self) -> asyncio.Event:
+        self._others.add(self)
         self._woken.set()
-        self._waiting.add(self._woken)
         return self._woken
 
     def __exit__(self, *_: object) -> None:
-        self._waiting.discard(self._woken)
+        self._others.discard(self)
 
 
 class Runs:
@@ -163,7 +164,7 @@ class Runs:
                 raise ApiError(422, "key_reused", text, "Make a new key for each request; repeat one only unchanged.")
             if run is not None and run.error is None:
                 return run, False
-            run = Run(key, body, asyncio.get_running_loop(), after=max(after, run.last if run else 0))
+            run = Run(key, body, after=max(after, run.last if run else 0))
             self._runs[agent, key] = run
             return run, True
 

@@ -172,7 +172,6 @@ class AgentState(Given):
     id: str
     config: str | None
     state: str
-    at_work: bool
     steps: int
     facts: int
     last_at: datetime | None
@@ -334,7 +333,7 @@ class Sleep(Given):
 
     number: int
     at: datetime
-    finished: datetime | None
+    finished: bool
     edits: list[dict[str, Any]]
     detail: dict[str, Any]
 
@@ -352,9 +351,11 @@ class Slept(Given):
 
 
 class Undone(Given):
-    """What an undo took back, and what has changed since and stays."""
+    """The edits that were taken back, and those that stay, each with what has changed since."""
 
-    detail: dict[str, Any]
+    number: int
+    undone: list[int]
+    stays: list[tuple[int, str]]
 
 
 class Fault(Given):

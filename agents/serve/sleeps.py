@@ -2,7 +2,6 @@
 
 from starlette.responses import Response
 
-from agents.agent import Agent
 from agents.explain.json_form import to_json
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
@@ -21,7 +20,7 @@ async def sleeps(call: Call) -> Response:
 
 @endpoint("POST", "/v1/agents/{id}/sleeps", "write", Slept, body=Nothing)
 async def sleep(call: Call) -> Response:
-    """Let the agent sleep now, as its YAML says. Nothing changes before a proposal is applied, unless the YAML says so."""
+    """Let the agent sleep now, as its YAML says. By default a sleep proposes, and changes nothing."""
     await call.body(Nothing)
     proposal = await call.in_line(lambda agent: agent.sleep())
     return call.json(Slept(sleep=_shown(proposal) if proposal else None))
@@ -38,19 +37,16 @@ async def show_sleep(call: Call) -> Response:
 async def apply(call: Call) -> Response:
     """Apply the open edits of a proposal, or those that are named."""
     decision, number = await call.body(Decision), _number(call)
-    return call.json(_shown(await call.with_agent(lambda agent: agent.memory.sleeps.apply(number, decision.edits))))
+    chosen = decision.edits or ()
+    return call.json(_shown(await call.with_agent(lambda agent: agent.memory.sleeps.apply(number, chosen))))
 
 
 @endpoint("POST", "/v1/agents/{id}/sleeps/{number}/refuse", "write", Sleep, body=Decision)
 async def refuse(call: Call) -> Response:
     """Refuse the open edits of a proposal, or those that are named. They are not proposed again."""
     decision, number = await call.body(Decision), _number(call)
-
-    def decide(agent: Agent) -> Proposal:
-        agent.memory.sleeps.refuse(number, decision.edits)
-        return agent.memory.sleeps.proposal(number)
-
-    return call.json(_shown(await call.with_agent(decide)))
+    chosen = decision.edits or ()
+    return call.json(_shown(await call.with_agent(lambda agent: agent.memory.sleeps.refuse(number, chosen))))
 
 
 @endpoint("POST", "/v1/agents/{id}/sleeps/{number}/undo", "write", Undone, body=Nothing)
@@ -58,7 +54,7 @@ async def undo(call: Call) -> Response:
     """Take back what a sleep has changed. The answer names what has changed since, and stays."""
     await call.body(Nothing)
     number = _number(call)
-    return call.json(Undone(detail=to_json(await call.with_agent(lambda agent: agent.memory.sleeps.undo(number)))))
+    return call.json(Undone.model_validate(await call.with_agent(lambda agent: agent.memory.sleeps.undo(number))))
 
 
 def _number(call: Call) -> int:

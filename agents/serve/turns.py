@@ -6,6 +6,7 @@ rest: what is on disk goes on.
 
 import asyncio
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -17,17 +18,20 @@ from agents import tasks
 from agents.agent import Agent
 from agents.events import Event, Stopped
 from agents.explain.json_form import to_json
+from agents.models.model import ModelUnavailableError
 from agents.serve import records
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
-from agents.serve.records import Record
+from agents.serve.records import Kind, Record
 from agents.serve.runs import Run
+from agents.serve.server import Server
 from agents.serve.shapes import Allowed, Answer, MessageLeft, Nothing, Said, TaskAsked, TaskBegun, TaskState, Told
+from pager.errors import PagerError
 from pager.home import MESSAGE
 from pager.types import Json
 
 LONGEST_KEY = 200
-Begin = Callable[[Agent, Callable[[], object]], Generator[Event]]  # of an agent, with what is called when its text is on disk
+Begin = Callable[[Agent, Callable[[], object]], Generator[Event]]  # `also` of the text
 
 
 @endpoint("POST", "/v1/agents/{id}/turns", "write", Answer, body=Said, streams=True)
@@ -159,7 +163,7 @@ async def _go_on(call: Call, *what: object) -> Response:
 # how a request becomes a job of its agent
 
 
-def _begin(call: Call, kind: str, body: str, begin: Begin, *, task: bool | None = None) -> Run:
+def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = False) -> Run:
     """Return the run of the request's key; if it is a new one, with its job in the agent's line."""
     key = call.request.headers.get("idempotency-key") or uuid4().hex
     if len(key) > LONGEST_KEY:
@@ -167,27 +171,51 @@ def _begin(call: Call, kind: str, body: str, begin: Begin, *, task: bool | None 
     runs = call.server.runs
     run, is_new = runs.begin(call.agent, key, body, _last_event(call))
     if is_new:
-        job = partial(work, call.server.runs.now, run, Record(key, kind, body, ""), begin)
+        job = partial(work, call.server, call.agent, run, Record(key, kind, body, ""), begin)
         try:
-            call.server.workers.submit(call.agent, job, task=kind == "task" if task is None else task).add_done_callback(
-                lambda done: run.fail(error, runs.now()) if (error := done.exception()) and not run.error else None
-            )
+            done = call.server.workers.submit(call.agent, job, task=task or kind == "task")
         except ApiError:
             runs.drop(call.agent, run)
             raise
+        done.add_done_callback(partial(_failed, call.server, run))
     return run
 
 
-def work(now: Callable[[], float], run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
+def _failed(server: Server, run: Run, done: Future[None]) -> None:
+    if (error := done.exception()) is not None:
+        run.fail(error, server.runs.now())
+        if run.error and run.error.status >= 500:
+            server.log.trouble("a turn failed", error)
+
+
+def work(server: Server, name: str, run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
     """Do what a request asked for, or what is left of it if its agent has begun it before."""
+    server.visits.begun(name)
+    try:
+        found = _work(run, asked, begin, agent)
+    except ModelUnavailableError:
+        server.visits.failed(name)
+        raise
+    except ApiError as error:
+        if error.kind != "stopping":
+            server.visits.settle(name, agent)
+        raise
+    except PagerError:
+        server.visits.settle(name, agent)
+        raise
+    server.visits.settle(name, agent)
+    server.metrics.turn(found)
+    run.end(found, server.runs.now())
+
+
+def _work(run: Run, asked: Record, begin: Begin, agent: Agent) -> Json:
     memory = agent.memory
     found = records.load(memory, asked.key)
     if found is not None:
         found.check(asked.body)
         run.begin()
         if found.stopped is not None or not _is_left(agent, found):
-            run.end(records.answer(memory, found), now())
-            return
+            return records.answer(memory, found)
 
     def note() -> None:
         nonlocal found
@@ -204,12 +232,12 @@ def work(now: Callable[[], float], run: Run, asked: Record, begin: Begin, agent:
             stopped = event if isinstance(event, Stopped) else stopped
     if found is None:  # it was stopped before anything was said
         raise ApiError(409, "conflict", stopped.text, "Ask again.")
-    if stopped.reason in records.OPEN and agent.memory.turn_is_open:
+    if stopped.reason == "cancelled" and memory.turn_is_open:
         raise ApiError(503, "stopping", "the server stopped in the middle of this.", "Ask again with the same key.")
     if stopped.reason != "answered":
         found = replace(found, stopped=to_json(stopped), through=records.last_step(memory))
         records.store(memory, found)
-    run.end(records.answer(memory, found), now())
+    return records.answer(memory, found)
 
 
 def _is_left(agent: Agent, record: Record) -> bool:

@@ -6,9 +6,8 @@ from starlette.responses import Response
 
 from agents.fleet import overview_of
 from agents.serve.calls import Call, endpoint
-from agents.serve.errors import ApiError, no_agent
+from agents.serve.errors import ApiError
 from agents.serve.shapes import Agents, AgentState, Made, Nothing, WaitingCall
-from pager.errors import PagerError
 
 PAGE = 100
 MOST = 1000
@@ -63,23 +62,15 @@ async def remove(call: Call) -> Response:
 
 
 def _state(call: Call, agent: str) -> AgentState:
-    home, workers = call.server.instances.home, call.server.workers
-    try:
-        with call.reading() as memory:
-            found = overview_of(home, call.agent, memory)
-            waiting = [WaitingCall.model_validate(each) for each in memory.open_calls if each.awaits_approval]
-        config = call.server.instances.config_of(call.agent)
-    except FileNotFoundError:  # it was removed a moment ago
-        raise no_agent(agent) from None
-    except PagerError:
-        call.server.log.trouble("an agent cannot be read")
-        raise
-    at_work = workers.is_working(call.agent)
-    state = found.state if at_work or found.state != "running" else "idle"  # we have it open, and it does nothing
+    running = call.server.workers.is_working(call.agent)
+    with call.reading() as memory:
+        found = overview_of(call.server.instances.home, call.agent, memory, running=running)
+        waiting = [WaitingCall.model_validate(each) for each in memory.open_calls if each.awaits_approval]
+        config = call.server.instances.config_in(memory, call.agent)
     return AgentState(
-        id=agent, config=config, state=state, at_work=at_work, steps=found.steps, facts=found.facts,
-        last_at=found.last_at, window_share=found.window_share, tokens=found.tokens, usd=found.usd, task=found.task,
-        error=found.error, approvals=waiting,
+        id=agent, config=config, state=found.state, steps=found.steps, facts=found.facts, last_at=found.last_at,
+        window_share=found.window_share, tokens=found.tokens, usd=found.usd, task=found.task, error=found.error,
+        approvals=waiting,
     )  # fmt: skip
 
 
