@@ -147,6 +147,11 @@ class Agent:
         """Return the model that answers."""
         return self._parts.model
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """Return the names of the tools that it runs, or its provider does."""
+        return frozenset(tool.name for tool in self._parts.tools)
+
     def reading(self) -> MemoryReader:
         """Return a reader of the memory, to be closed. The ledger logs nothing of its searches."""
         return MemoryReader.open(self._directory)

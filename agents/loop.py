@@ -130,6 +130,8 @@ class Loop:
             left_open = self._memory.open_calls  # stopped between two of them, or in a helper
             if left_open and all(call.name in elsewhere for call in left_open):
                 names = ", ".join(call.name for call in left_open)
+                for call in left_open:
+                    self._memory.hold_call(call.id)  # who resumes the turn without that tool does not answer it
                 yield Stopped("calls", f"{names}: results of calls that run elsewhere are missing.")
                 return
             if not left_open and not before_request() and self._memory.end_turn():
@@ -205,7 +207,7 @@ class Loop:
         for call in calls:
             tool = self._tools.get(call.name)
             outcome = None
-            asks = tool is not None and tool.asks(call.input)
+            asks = tool.asks(call.input) if tool else call.awaits_approval  # one of a tool that runs elsewhere
             if not asks or call.begun:
                 yield ToolStarted(call.id, call.name, call.input)
                 outcome = self._run_call(call, tool)

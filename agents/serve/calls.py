@@ -42,9 +42,10 @@ class Call:
         self.caller = caller
         self.agent = agent  # its name in the home; "" for a request that names none
 
-    async def raw_body(self) -> bytes:
-        """Return the body. Raises ApiError (413, 408) if it is too large or too slow."""
-        most, seconds = self.server.limits.body_bytes, self.server.limits.body_seconds
+    async def raw_body(self, most: int | None = None) -> bytes:
+        """Return the body, of `most` bytes or as many as are usual. Raises ApiError (413, 408) if it is too large or
+        too slow."""
+        most, seconds = most or self.server.limits.body_bytes, self.server.limits.body_seconds
         received = bytearray()
         try:
             async with asyncio.timeout(seconds):
@@ -138,7 +139,7 @@ class Endpoint(Route):
 
         async def answer(request: Request) -> Response:
             try:
-                return await handle(await _let_in(request, scope))
+                return await handle(await let_in(request, scope))
             except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
                 return error_response(request, error)
 
@@ -165,7 +166,8 @@ def endpoint(
     return decorate
 
 
-async def _let_in(request: Request, scope: Scope) -> Call:
+async def let_in(request: Request, scope: Scope) -> Call:
+    """Return the request as a call. Raises ApiError if its key is not valid, or may not do this."""
     server: Server = request.app.state.server
     caller = await to_thread.run_sync(lambda: caller_of(request, server))
     request.state.caller = caller

@@ -233,27 +233,38 @@ def _blocks(index: int, role: str, content: Any) -> Iterator[Json]:
         raise BadRequestError(f"messages.{index}: user messages must have non-empty content")
     for place, each in enumerate(cast("list[Any]", content)):
         block = cast(Json, each) if isinstance(each, dict) else Json()
-        kind, where = block.get("type"), f"messages.{index}.content.{place}"
-        if not isinstance(kind, str):
+        where = f"messages.{index}.content.{place}"
+        if not isinstance(block.get("type"), str):
             raise BadRequestError(f"{where}: a block is an object with a type.")
-        if kind == "text" and not isinstance(block.get("text"), str):
+        if block["type"] == "text" and not isinstance(block.get("text"), str):
             raise BadRequestError(f"{where}.text: Field required")
         if role == "user":
-            if kind not in FROM_CLIENTS:
-                raise BadRequestError(f"{where}: {kind!r} cannot stand in a user message here. Leave it out.")
-            if kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
-                raise BadRequestError(f"{where}.tool_use_id: Field required")
-            yield _without_marks(block)
-        elif kind == "tool_use":
-            if not all(
-                isinstance(block.get(name), want) for name, want in (("id", str), ("name", str), ("input", dict))
-            ):
-                raise BadRequestError(f"{where}: a tool_use has an id, a name and an input.")
-            yield {"type": kind, "id": block["id"], "name": block["name"], "input": block["input"]}
-        elif kind == "text":
-            yield {"type": kind, "text": block["text"]}
-        elif kind not in LEFT_OUT and not kind.endswith(RESULTS_AT_PROVIDER):
-            raise BadRequestError(f"{where}: {kind!r} cannot stand in an assistant message here. Leave it out.")
+            yield _from_user(where, block)
+        elif (found := _from_assistant(where, block)) is not None:
+            yield found
+
+
+def _from_user(where: str, block: Json) -> Json:
+    kind = block["type"]
+    if kind not in FROM_CLIENTS:
+        raise BadRequestError(f"{where}: {kind!r} cannot stand in a user message here. Leave it out.")
+    if kind == "tool_result" and not isinstance(block.get("tool_use_id"), str):
+        raise BadRequestError(f"{where}.tool_use_id: Field required")
+    return _without_marks(block)
+
+
+def _from_assistant(where: str, block: Json) -> Json | None:
+    """Return a block of a reply; None for what only its provider could take back."""
+    kind = block["type"]
+    if kind == "text":
+        return {"type": kind, "text": block["text"]}
+    if kind == "tool_use":
+        if not all(isinstance(block.get(name), want) for name, want in (("id", str), ("name", str), ("input", dict))):
+            raise BadRequestError(f"{where}: a tool_use has an id, a name and an input.")
+        return {"type": kind, "id": block["id"], "name": block["name"], "input": block["input"]}
+    if kind not in LEFT_OUT and not kind.endswith(RESULTS_AT_PROVIDER):
+        raise BadRequestError(f"{where}: {kind!r} cannot stand in an assistant message here. Leave it out.")
+    return None
 
 
 def _without_marks(block: Json) -> Json:
