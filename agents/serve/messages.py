@@ -90,7 +90,7 @@ class Exchange:
                 self.put(ApiError(529, "overloaded", BROKE_OFF))
             case Replied(step=step):
                 self.turn.take(event)
-                if not self._stream.uncommitted:  # a model that does not stream
+                if self._streams and not self._stream.uncommitted:  # a model that does not stream
                     for block in visible(memory, step, thinking=self.turn.asked.shows_thinking):
                         self._send(self._stream.block(block))
                 self._send(self._stream.commit())

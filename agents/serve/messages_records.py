@@ -82,8 +82,8 @@ def load_record(memory: AnyMemory, digest: str) -> Record | None:
     text = memory.load_value(ANSWER + digest)
     if text is None:
         return None
-    found = json.loads(text)
-    return Record(**{**found, "calls": tuple((call, name) for call, name in found["calls"])})
+    record = Record(**json.loads(text))
+    return replace(record, calls=tuple((call, name) for call, name in record.calls))
 
 
 def store_record(memory: Memory, digest: str, record: Record) -> None:
@@ -111,6 +111,7 @@ def replies_of(memory: AnyMemory, record: Record) -> list[str]:
 
 
 def usage_of(memory: AnyMemory, replies: list[str]) -> tuple[Usage, str]:
+    """Return what replies have used together, as the provider said, and the model that gave them."""
     total, model = Usage(), ""
     for request in memory.inspect.requests(0, len(replies), through=replies[-1]).rows if replies else ():
         if request.step in replies:

@@ -9,7 +9,7 @@ A request may come from any version of an SDK, so nothing is taken for granted. 
 window has its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -102,7 +102,7 @@ def read(body: Any, *, counts: bool = False) -> Asked:
     return Asked(given["model"], messages, system, tools, options, given.get("stream", False), not_sent)
 
 
-def check_for(asked: Asked, *, provider: str, thinking: str, own_tools: Sequence[str]) -> tuple[str, ...]:
+def check_for(asked: Asked, *, provider: str, thinking: str, own_tools: Collection[str]) -> tuple[str, ...]:
     """Refuse what this agent cannot honour: its provider, its setting of `thinking`, the names of its tools. Return
     what is not sent to its model."""
     for index, tool in enumerate(asked.tools):
@@ -273,7 +273,7 @@ def _without_marks(block: Json) -> Json:
     inner = found.get("content")
     if isinstance(inner, list):
         found["content"] = [
-            _without_marks(each) if isinstance(each, dict) else each for each in cast("list[Any]", inner)
+            _without_marks(cast(Json, each)) if isinstance(each, dict) else each for each in cast("list[Any]", inner)
         ]
     return found
 

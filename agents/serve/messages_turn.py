@@ -117,7 +117,7 @@ class Turn:
         for index in range(self.plan.told, len(self.history)):
             self._say(memory, index)
 
-    def _is_here(self, memory: AnyMemory, place: Place) -> bool:
+    def _is_here(self, memory: Memory, place: Place) -> bool:
         """Return True if the agent can go on at a place: its turn has ended, or it is the open one."""
         if place.ends_turn:
             return True
@@ -136,7 +136,7 @@ class Turn:
     def _index_of(self, digest: str) -> int | None:
         return self.history.index(digest) if digest in self.history else None
 
-    def _is_paused(self, memory: AnyMemory) -> bool:
+    def _is_paused(self, memory: Memory) -> bool:
         return memory.load_value(HEAD) == self.digest and memory.turn_is_open
 
     def _say(self, memory: Memory, index: int) -> None:
