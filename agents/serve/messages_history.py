@@ -3,8 +3,9 @@
 Each message is known by a digest of itself and of all before it: two histories with the same digest at a place are the
 same up to there. The memory has stored the digests that it has seen, each with the step that it led to (`Place`).
 
->>> plan(["a", "b", "c"], {"a": Place("s1", False), "b": Place("s2", True)}.get, "b").told
-2
+>>> known = {"a": Place("s1", False), "b": Place("s2", True)}
+>>> plan(["a", "b", "c"], known.get, lambda index: index == 1)
+Plan(kind='continued', told=2, after=None)
 """
 
 import json
@@ -72,17 +73,18 @@ def _block(block: Any) -> Any:
     return block
 
 
-def plan(history: Sequence[str], known: Callable[[str], Place | None], head: str, *, anew: bool = False) -> Plan:
-    """Decide what to do with a history, by its digests. `head` is the digest of the one at which the agent is. With
-    `anew` the last message is told once more, although it is known."""
-    last = len(history)
-    if history[-1] == head and not anew:
-        return Plan("repeated", last)
-    for index in range(last - 1, 0, -1):
-        digest = history[index - 1]
-        if digest == head:
-            return Plan("continued", index)
-        place = known(digest)
+def plan(
+    history: Sequence[str], known: Callable[[str], Place | None], is_here: Callable[[int], bool], *, anew: bool = False
+) -> Plan:
+    """Decide what to do with a history, by its digests. `is_here` tells of a place in it, by its index, if the agent
+    can go on there as it is. With `anew` the last message is told once more, although it is known."""
+    last = len(history) - 1
+    if not anew and is_here(last):
+        return Plan("repeated", last + 1)
+    for index in range(last - 1, -1, -1):
+        if is_here(index):
+            return Plan("continued", index + 1)
+        place = known(history[index])
         if place is not None and place.ends_turn:
-            return Plan("branched", index, place.step)
+            return Plan("branched", index + 1, place.step)
     return Plan("begun", 0)

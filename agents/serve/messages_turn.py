@@ -107,37 +107,41 @@ class Turn:
     def _place(self, memory: Memory) -> None:
         """Bring the agent to the end of the history: to a branch, if it has to be, and with what is new."""
         memory.offer(instructions=self.asked.system, tools=self.asked.tools, options=self.asked.options)
-        head = memory.load_value(HEAD) or ""
-        place = load_place(memory, head)
-        is_here = bool(place and self._is_here(memory, place))
-        anew = not is_here or not (memory.turn_is_open or self._was_answered(memory))
-        self.plan = plan(self.history, lambda each: load_place(memory, each), head if is_here else "", anew=anew)
-        if self.plan.kind in REASONS and last_step(memory) != "s0":
+        head, newest = memory.load_value(HEAD) or "", last_step(memory)
+
+        def is_here(index: int) -> bool:
+            place = load_place(memory, self.history[index])
+            if place is None or (self.history[index] != head and place.step != newest):
+                return False
+            return self._can_go_on(memory, place, newest, index)
+
+        anew = not (memory.turn_is_open or self._was_answered(memory))
+        self.plan = plan(self.history, lambda each: load_place(memory, each), is_here, anew=anew)
+        if self.plan.kind in REASONS and newest != "s0":
             memory.branch(self.plan.after, REASONS[self.plan.kind])
         for index in range(self.plan.told, len(self.history)):
             self._say(memory, index)
 
-    def _is_here(self, memory: Memory, place: Place) -> bool:
-        """Return True if the agent can go on at a place: its turn has ended, or it is the open one."""
+    def _can_go_on(self, memory: Memory, place: Place, newest: str, index: int) -> bool:
+        """Return True if the agent's turn has ended at a place, or is the open one and waits for what comes there."""
         if place.ends_turn:
             return True
-        newest = last_step(memory)
+        is_last = index == len(self.history) - 1
+        if not is_last and (place.step != newest or not memory.turn_is_open):
+            return False  # the turn has gone on, with what the client's next message does not know of
         if newest == "s0" or memory.inspect.step(newest).turn != memory.inspect.step(place.step).turn:
             return False
-        at = self._index_of(memory.load_value(HEAD) or "")
-        calls = self.asked.messages[at].calls if at is not None else []
-        return not calls or {call["id"] for call in calls} <= {call.id for call in memory.open_calls}
+        calls = {call["id"] for call in self.asked.messages[index].calls}
+        return calls <= {call.id for call in memory.open_calls}
 
     def _was_answered(self, memory: AnyMemory) -> bool:
         """Return True if the turn ended before that could be noted: the process was killed in between."""
         record = load_record(memory, self.digest)
         return bool(record and not record.last and replies_of(memory, replace(record, last=last_step(memory))))
 
-    def _index_of(self, digest: str) -> int | None:
-        return self.history.index(digest) if digest in self.history else None
-
     def _is_paused(self, memory: Memory) -> bool:
-        return memory.load_value(HEAD) == self.digest and memory.turn_is_open
+        place = load_place(memory, self.digest)
+        return place is not None and place.step == last_step(memory) and memory.turn_is_open
 
     def _say(self, memory: Memory, index: int) -> None:
         """Tell one message of the history."""

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from agents.testing import http_error
+from agents.testing import http_error, truncate
 from tests.standin import Reply, call, thinking
 from tests.support.front import WEATHER, Chat, Front, front_in, said_in, text_of
 
@@ -186,9 +186,11 @@ def test_an_agents_own_tools_stay_hidden(front: Front) -> None:
     assert "tool_use" in str(front.requests[-1]["messages"])
 
 
-def test_a_stream_that_broke_off_ends_with_an_error_and_its_answer_can_be_fetched(front: Front) -> None:
-    from agents.testing import truncate
-
-    front.provider.script(truncate(after=0.7), "The whole answer.") if False else None
-    front.provider.script("The whole answer.")
+def test_a_stream_that_broke_off_ends_with_an_error_and_the_same_request_gives_its_answer(front: Front) -> None:
+    front.provider.script(truncate("The beginning of an answer, " * 5, after=0.7), "The whole answer.")
+    with pytest.raises(anthropic.APIStatusError, match="broke off"), front.client.messages.stream(**HELLO) as stream:
+        for _ in stream:
+            pass
     assert text_of(front.client.messages.create(**HELLO)) == "The whole answer."
+    assert len(front.requests) == 2
+    assert said_in(front.requests[-1]) == ["hello"]
