@@ -9,7 +9,17 @@ from typing import Any, Literal, cast
 from pager.types import Movement, Usage
 
 StopReason = Literal[
-    "answered", "done", "failed", "steps", "repeated", "usd", "minutes", "approval", "calls", "cancelled", "cut",
+    "answered",
+    "done",
+    "failed",
+    "steps",
+    "repeated",
+    "usd",
+    "minutes",
+    "approval",
+    "calls",
+    "cancelled",
+    "cut",
     "refused",
 ]
 

@@ -4,8 +4,8 @@ A turn reads from top to bottom here: `run`, then the tool calls, then one step 
 waiting and committing. Everything is on disk before the next thing happens: the request's words before the model is
 called, a reply before its tools run, a result before the next call. So the loop can be left at any moment and `run`
 again: it goes on from what is on disk. It stops when the turn is answered, a limit holds, a call waits for a person or
-for whoever asked, or `stop` was called. At `max_steps`, and when the same call has failed three times, the model is asked once more without
-tools, so that a person gets an answer.
+for whoever asked, or `stop` was called. At `max_steps`, and when the same call has failed three times, the model is
+asked once more without tools, so that a person gets an answer.
 """
 
 import json

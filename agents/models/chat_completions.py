@@ -60,12 +60,18 @@ def request_body(params: Json, *, reasoning_back: bool = False) -> Json:
     body: Json = {"messages": messages}
     if tools := params.get("tools"):
         body["tools"] = [_tool(tool) for tool in tools]
+    return body | _options(params)
+
+
+def _options(params: Json) -> Json:
+    """Return what a request says of its reply, but for its length."""
+    found: Json = {wire: params[name] for name, wire in SAMPLING.items() if name in params}
     if choice := params.get("tool_choice"):
         named = {"type": "function", "function": {"name": choice.get("name")}}
-        body["tool_choice"] = TOOL_CHOICES.get(choice["type"], named)
+        found["tool_choice"] = TOOL_CHOICES.get(choice["type"], named)
         if choice.get("disable_parallel_tool_use"):
-            body["parallel_tool_calls"] = False
-    return body | {wire: params[name] for name, wire in SAMPLING.items() if name in params}
+            found["parallel_tool_calls"] = False
+    return found
 
 
 def _user_messages(blocks: list[Json], calls: list[Json]) -> Iterator[Json]:

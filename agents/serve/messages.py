@@ -46,7 +46,7 @@ class Exchange:
     def __init__(self, turn: Turn, *, streams: bool) -> None:
         self.turn = turn
         self.headers: dict[str, str] = {}
-        self._stream = Stream(f"msg_{uuid4().hex[:24]}", turn.asked.model)
+        self._stream = Stream("", "")
         self._streams = streams
         self._items: asyncio.Queue[Any] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
@@ -60,6 +60,7 @@ class Exchange:
 
         def tell() -> bool:
             is_new = self.turn.tell(memory)
+            self._stream = Stream(self.turn.message_id, agent.config.model.id)
             self._begin(memory, not_sent)
             return is_new
 

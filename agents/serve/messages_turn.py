@@ -55,6 +55,7 @@ class Turn:
         self._body = body
         self._retried = retried
         self._key = KEY + blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
+        self.message_id = ""  # the same for a request that comes again
         self._sequence: str | None = None
         self._is_read = self._has_note = False
 
@@ -71,6 +72,7 @@ class Turn:
         record = load_record(memory, self.digest)
         is_same = record is not None and record.body == self._body
         if record and record.last and is_same and (self._retried or not record.sent):
+            self._name(record)
             self.plan, self.answer = Plan("repeated", len(self.history)), self._read(memory, record)
             self._is_read = True
             return False
@@ -82,6 +84,7 @@ class Turn:
             goes_on = self.plan.kind == "repeated" and record is not None
             record = Record(self._body, record.told if record and goes_on else last_step(memory))
             store_record(memory, self.digest, record)
+            self._name(record)
             if goes_on:
                 self.said_before = self._read(memory, replace(record, last=last_step(memory))).content
             memory.save_value(HEAD, self.digest)
@@ -94,6 +97,10 @@ class Turn:
         if self.asked.messages[-1].role == "assistant" and not self._is_paused(memory):
             raise BadRequestError("messages: The conversation must end with a user message.")
         self._place(memory)
+
+    def _name(self, record: Record) -> None:
+        stamp = blake2b(f"{self.digest} {record.told}".encode(), digest_size=12).hexdigest()
+        self.message_id = f"msg_{stamp}"
 
     def _check_key(self, memory: Memory) -> None:
         found = memory.load_value(self._key) if self._key else None
@@ -240,5 +247,4 @@ class Turn:
         if record.note:
             content.append({"type": "text", "text": record.note})
         usage, model = usage_of(memory, replies)
-        stamp = blake2b(f"{self.digest} {record.told}".encode(), digest_size=12).hexdigest()
-        return Answer(f"msg_{stamp}", model, tuple(content), record.stop, record.sequence, usage)
+        return Answer(self.message_id, model, tuple(content), record.stop, record.sequence, usage)

@@ -15,7 +15,7 @@ from tests.standin import Reply, call
 from tests.support.front import WEATHER, Chat, Front, front_in, said_in, text_of
 
 CALL = call("get_weather", {"city": "Porto"})
-TIME: Json = {"name": "get_time", "input_schema": {"type": "object"}}
+TIME: Any = {"name": "get_time", "input_schema": {"type": "object"}}
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ archival: {{embedder: none}}
 instructions: You are a clerk.
 {more}
 """
-WEATHER: Json = {
+WEATHER: Any = {
     "name": "get_weather", "description": "The weather of a city.",
     "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A server in a process of its own, to be killed: `python -m tests.support.front_child FOLDER`. It prints its address."""
+"""A server in a process of its own, to be killed: `python -m tests.support.front_child FOLDER` prints its address."""
 
 import sys
 from pathlib import Path
