@@ -144,6 +144,23 @@ def test_another_door_may_say_something_else_and_the_clients_history_is_told_ane
     assert said_in(front.requests[-1]) == ["How is it?"]
 
 
+def test_an_approved_call_goes_on_when_the_paused_answer_is_sent_back(tmp_path: Path) -> None:
+    (tmp_path / "till.py").write_text('def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n')
+    with front_in(tmp_path, more="tools: [{use: 'till:refund', approve: always}]") as front:
+        front.provider.script(Reply("I refund it.", call("refund", {"order": 7})), "It was refunded.")
+        chat = Chat(front)
+        chat.say("refund 7")
+        with front.server.workers.use("clerk") as agent:
+            [waiting] = agent.memory.open_calls
+        front.server.workers.approve("clerk", waiting.id, allowed=True)
+        answer = front.client.messages.create(messages=chat.messages, **chat.options)
+        assert (text_of(answer), answer.stop_reason) == ("It was refunded.", "end_turn")
+        assert results(front.requests[-1]) == ["done"]
+        chat.messages[-1]["content"] += [block.to_dict() for block in answer.content]
+        chat.say("Thanks.")
+        assert chat.history == "continued; told=1"
+
+
 def test_a_call_of_the_agents_that_asks_a_person_pauses_the_turn(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text('def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n')
     more = "tools: [{use: 'shop:refund', approve: always}]"
