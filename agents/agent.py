@@ -11,7 +11,7 @@ A failed model call leaves the turn open: `resume` tries again, and the text nee
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -147,6 +147,11 @@ class Agent:
         """Return the model that answers."""
         return self._parts.model
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """Return the names of the tools that it runs, or its provider does."""
+        return frozenset(tool.name for tool in self._parts.tools)
+
     def reading(self) -> MemoryReader:
         """Return a reader of the memory, to be closed. The ledger logs nothing of its searches."""
         return MemoryReader.open(self._place)
@@ -198,6 +203,26 @@ class Agent:
                 if also:
                     also()
             yield from self._loop.run()
+
+    def stream_told(self, tell: Callable[[], bool], *, elsewhere: Collection[str] = ()) -> Generator[Event]:
+        """Yield what happens until that is answered which `tell` appends to the memory, when no other turn runs.
+
+        If it returns False, nothing is asked. Calls of the tools `elsewhere`, which `memory.offer` has told the model
+        of, are left to the caller: the turn stops with the reason `calls`, and goes on when they have their results.
+        What was offered is withdrawn at the end.
+        """
+        return self._observed(self._answer_told(tell, elsewhere))
+
+    def _answer_told(self, tell: Callable[[], bool], elsewhere: Collection[str]) -> Generator[Event]:
+        with self._hold():
+            self.meter.start()
+            try:
+                if tell():
+                    yield from self._loop.run(elsewhere=elsewhere)
+                else:
+                    yield Stopped("answered")
+            finally:
+                self.memory.offer()
 
     def turn(self, text: str, *, name: str | None = None) -> Turn:
         """Say something and return the answered turn."""

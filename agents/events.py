@@ -9,7 +9,18 @@ from typing import Any, Literal, cast
 from pager.types import Movement, Usage
 
 StopReason = Literal[
-    "answered", "done", "failed", "steps", "repeated", "usd", "minutes", "approval", "cancelled", "cut", "refused"
+    "answered",
+    "done",
+    "failed",
+    "steps",
+    "repeated",
+    "usd",
+    "minutes",
+    "approval",
+    "calls",
+    "cancelled",
+    "cut",
+    "refused",
 ]
 
 
@@ -44,6 +55,7 @@ class Replied:
     usd: float | None
     window_tokens: int
     usable_tokens: int
+    stop_sequence: str | None = None  # of those that the request named
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import Any
 
 from pager.blocks import dump
@@ -106,6 +107,12 @@ class ConversationTable:
         """Return the steps of a turn, in order."""
         rows = self._db.rows("SELECT id FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id", (turn,))
         return [row["id"] for row in rows]
+
+    def turns_within(self, spans: Sequence[tuple[int, int]], *, without: Collection[int]) -> list[list[int]]:
+        """Return the steps of the conversation within these spans, turn by turn, but for some."""
+        sql = "SELECT id, turn FROM steps WHERE kind <> 'record' AND id BETWEEN ? AND ? ORDER BY id"
+        rows = [row for span in spans for row in self._db.rows(sql, span) if row["id"] not in without]
+        return [[row["id"] for row in turn] for _, turn in groupby(rows, lambda row: row["turn"])]
 
     def step_before_turn(self, turn: int, *, without: Collection[int]) -> Row | None:
         """Return the last step of the conversation before a turn that is none of these."""
