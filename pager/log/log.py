@@ -8,7 +8,7 @@ The line in `sync` that calls `rows.commit` is the real commit.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from threading import Thread
 
@@ -33,6 +33,7 @@ class Log:
         self._claim = claim
         self._restored = restored
         self._seq = restored.seq
+        self._has_sent = False  # a commit, of this process
         self._in_doubt: Changes | None = None  # what was sent when an interrupt came
         self._database: Database | None = None
         self._wal: WalReader | None = None
@@ -64,7 +65,7 @@ class Log:
             return
         pages = list(changes.pages.items())
         pieces = (pages[begin : begin + PART_PAGES] for begin in range(0, len(pages), PART_PAGES))
-        parts = [pack_changes(dict(piece), changes.size_pages) for piece in pieces]
+        parts = [pack_changes(dict(piece), changes.size_pages, self._before(piece, changes)) for piece in pieces]
         self._in_doubt = changes
         try:
             waits = self._rows.commit(self._claim, self._seq + 1, parts)  # THE COMMIT
@@ -74,6 +75,17 @@ class Log:
             raise self._lose("another process has claimed it")
         self.has_commands = waits
         self._committed(changes, sum(map(len, parts)))
+
+    def _before(self, pages: Iterable[tuple[int, bytes]], changes: Changes) -> dict[int, bytes]:
+        """Return the content that Postgres has of these pages, as far as it has them."""
+        assert self._wal is not None
+        found = dict[int, bytes]()
+        for page, data in pages:
+            # SQLite may have written the first page of a new file in place: it is sent as a whole once.
+            if page * len(data) <= self._restored.size_bytes and (page > 1 or self._has_sent):
+                begin = (page - 1) * len(data)
+                found[page] = self._wal.before(page, changes) or os.pread(self._file, len(data), begin)
+        return found
 
     def _resolve(self, changes: Changes) -> None:
         """Find out if a commit during which an interrupt came was stored."""
@@ -94,22 +106,32 @@ class Log:
         self._wal.passed(changes)
         self._in_doubt = None
         self._seq += 1
+        self._has_sent = True
         page_bytes = len(next(iter(changes.pages.values())))
         self._restored.seq = self._seq
         self._restored.size_bytes = changes.size_pages * page_bytes
         self._restored.log_bytes += size_bytes
         self._restored.changed_chunks.update(chunk_of(page, page_bytes) for page in changes.pages)
+        if self._is_folding:
+            return  # it reads the file, which has to stay as it is
         if (changes.frames >= LOG_PAGES or self._is_long) and self._database.checkpoint():
             self._fold_if_long()
+
+    def settle(self) -> None:
+        """Return when nothing reads the file in the background."""
+        if self._folding is not None:
+            self._folding.join()
 
     # folding
 
     @property
-    def _is_long(self) -> bool:
-        if self._folding is not None:
-            if self._folding.is_alive():
-                return False
+    def _is_folding(self) -> bool:
+        if self._folding is not None and not self._folding.is_alive():
             self._note_fold()
+        return self._folding is not None
+
+    @property
+    def _is_long(self) -> bool:
         return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
 
     def _note_fold(self) -> None:
@@ -123,8 +145,8 @@ class Log:
         self._folding, self._folded, self._unfolded = None, {}, None
 
     def _fold_if_long(self) -> None:
-        """Fold what the file holds: all that was committed. It may change meanwhile: what is newer is in the log."""
-        if self._is_long:
+        """Fold what the file holds: all that was committed. Nobody changes it meanwhile."""
+        if not self._is_folding and self._is_long:
             self._begin_fold()
 
     def _begin_fold(self) -> Thread:
@@ -137,10 +159,8 @@ class Log:
     def forget_past(self) -> None:
         """Fold all that was committed, now: no row holds what was there before. Raises StorageError."""
         assert self._database is not None
-        if self._folding is not None:
-            self._folding.join()
-            self._note_fold()
-        if self._restored.folded < self._seq:
+        self.settle()
+        if not self._is_folding and self._restored.folded < self._seq:
             if not self._database.checkpoint():
                 raise StorageError("the log cannot be folded while another process reads an old state. Try again.")
             self._begin_fold().join()
@@ -199,8 +219,7 @@ class Log:
             return
         self._is_closed = True
         Leases.of(self._rows).drop(self._claim)
-        if self._folding is not None:
-            self._folding.join()
+        self.settle()
         if self._wal is not None:
             self._wal.close()
         if self._file >= 0:

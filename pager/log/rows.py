@@ -182,7 +182,7 @@ class Rows:
 
     def restore(self, agent: int, file: Path) -> "Restored":
         """Write pager.db, as it was after the last commit, into a new file."""
-        with self.server.snapshot() as reading, open(file, "xb", opener=foreign_files.private) as target:
+        with self.server.snapshot() as reading, open(file, "x+b", opener=foreign_files.private) as target:
             found = reading.rows("SELECT seq, folded, size_bytes FROM selfpager.agents WHERE id = %s", (agent,))
             if not found:
                 raise NotFoundError("the agent was removed a moment ago.")
@@ -192,13 +192,20 @@ class Rows:
                 target.seek(number * CHUNK_BYTES)
                 target.write(unpack_chunk(data))
             pages = dict[int, bytes]()
+
+            def before(page: int, page_bytes: int) -> bytes:
+                if page in pages:
+                    return pages[page]
+                target.seek((page - 1) * page_bytes)
+                return target.read(page_bytes)
+
             expected = restored.folded + 1
             for seq, data in _all(reading, _COMMITS_FROM, agent, restored.folded):
                 if seq > expected:
                     raise damaged(f"commit {expected} is missing")
                 expected = seq + 1
                 restored.log_bytes += len(data)
-                changed, size_pages = unpack_changes(data)
+                changed, size_pages = unpack_changes(data, before)
                 pages |= changed
                 page_bytes = len(next(iter(changed.values())))
                 restored.size_bytes = size_pages * page_bytes
