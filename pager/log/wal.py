@@ -51,6 +51,7 @@ class WalReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._header = b""  # that was found right
         self._at: _Position | None = None
         self._places = dict[int, int]()  # of what was passed since SQLite began the log anew
 
@@ -85,8 +86,9 @@ class WalReader:
         if magic & ~1 != _MAGIC:
             return None  # no commit was made yet: it is as long as it will be, and empty
         order = ">u4" if magic & 1 else "<u4"
-        if _checksums(header[:24], 24, order)[0] != (first, second):
+        if header != self._header and _checksums(header[:24], 24, order)[0] != (first, second):
             raise StorageError(f"{self._path} has a damaged header. Open the agent again: it is restored.")
+        self._header = header
         at = self._at
         if at is None or at.salts != tuple(salts):  # SQLite began it anew: all before was copied into the database
             at = _Position((salts[0], salts[1]), HEADER_BYTES, (first, second))
