@@ -10,12 +10,16 @@ The line in `sync` that calls `rows.commit` is the real commit.
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 from threading import Thread
 
 from pager.errors import AgentLostError, StorageError
 from pager.log.leases import Leases
 from pager.log.pages import CHUNK_BYTES, chunk_of, pack_changes, pack_chunk
-from pager.log.rows import Claim, Restored, Rows
+from pager.log.rows import Claim, Rows
+from pager.log.seal import place
+from pager.log.states import Restored
 from pager.log.wal import Changes, WalReader
 from pager.store.database import LOG_PAGES, Database
 
@@ -40,7 +44,7 @@ class Log:
         self._file = -1
         self._is_lost = self._is_closed = False
         self._folding: Thread | None = None
-        self._folded: dict[int, int] = {}  # chunk -> its bytes, of the last fold
+        self._folded: Restored | None = None  # of the last fold
         self._unfolded: Restored | None = None  # what the last fold was to fold, and did not
 
     def attach(self, database: Database) -> None:
@@ -65,7 +69,9 @@ class Log:
             return
         pages = list(changes.pages.items())
         pieces = (pages[begin : begin + PART_PAGES] for begin in range(0, len(pages), PART_PAGES))
-        parts = [pack_changes(dict(piece), changes.size_pages, self._before(piece, changes)) for piece in pieces]
+        packed = (pack_changes(dict(piece), changes.size_pages, self._before(piece, changes)) for piece in pieces)
+        places = (place("commit", self._claim.agent, self._seq + 1, part) for part in count())
+        parts = [self._restored.box.seal(*part) for part in zip(packed, places, strict=False)]
         self._in_doubt = changes
         try:
             waits = self._rows.commit(self._claim, self._seq + 1, parts)  # THE COMMIT
@@ -135,14 +141,17 @@ class Log:
         return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
 
     def _note_fold(self) -> None:
-        sizes = self._restored.chunk_bytes | self._folded
-        last = self._restored.size_bytes // CHUNK_BYTES
-        self._restored.chunk_bytes = {number: size for number, size in sizes.items() if number <= last}
+        if self._folded is not None:
+            self._restored.versions = self._folded.folded_versions()
+            sizes = self._folded.chunk_bytes.items()
+            self._restored.chunk_bytes = {
+                number: size for number, size in sizes if number < len(self._restored.versions)
+            }
         if self._unfolded is not None:  # the next fold takes these chunks, too
             self._restored.folded = self._unfolded.folded
             self._restored.changed_chunks |= self._unfolded.changed_chunks
             self._restored.log_bytes += self._unfolded.log_bytes
-        self._folding, self._folded, self._unfolded = None, {}, None
+        self._folding = self._folded = self._unfolded = None
 
     def _fold_if_long(self) -> None:
         """Fold what the file holds: all that was committed. Nobody changes it meanwhile."""
@@ -151,13 +160,13 @@ class Log:
 
     def _begin_fold(self) -> Thread:
         held = self._restored
-        self._restored = Restored(held.seq, held.seq, held.size_bytes, 0, held.chunk_bytes)
+        self._restored = replace(held, folded=held.seq, log_bytes=0, changed_chunks=set())
         self._folding = Thread(target=self._fold, args=(held,), name="selfpager folding", daemon=True)
         self._folding.start()
         return self._folding
 
     def forget_past(self) -> None:
-        """Fold all that was committed, now: no row holds what was there before. Raises StorageError."""
+        """Fold all that was committed, now, and drop the past: no row holds what was there. Raises StorageError."""
         assert self._database is not None
         self.settle()
         if not self._is_folding and self._restored.folded < self._seq:
@@ -169,18 +178,21 @@ class Log:
             raise StorageError(
                 f"the log of {self._name!r} cannot be folded now. Try again; the ledger says what waits."
             )
+        self._rows.states.drop_past(self._claim.agent, 0)
 
     def _fold(self, held: Restored) -> None:
         sizes = dict[int, int]()
         try:
-            self._rows.fold(self._claim, held.seq, held.size_bytes, self._chunks(held, sizes))
+            self._rows.states.fold(self._claim, held, self._chunks(held, sizes))
         except AgentLostError:
             self._unfolded = held
             self._lose("another process has claimed it")
         except (StorageError, OSError):
             self._unfolded = held
         else:
-            self._folded = sizes
+            self._folded = replace(held, chunk_bytes=held.chunk_bytes | sizes)
+            with suppress(StorageError):  # the next fold does it
+                self._rows.states.drop_past(self._claim.agent, self._rows.server.keep_days)
 
     def _chunks(self, held: Restored, sizes: dict[int, int]) -> Iterator[tuple[int, bytes]]:
         for number in sorted(held.changed_chunks):

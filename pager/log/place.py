@@ -4,16 +4,19 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
 from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError
 from pager.log.cache import Cache, root
+from pager.log.commands import CommandRows
 from pager.log.log import Log
 from pager.log.postgres import Server
-from pager.log.rows import Claim, Restored, Rows
+from pager.log.rows import Claim, Rows
+from pager.log.states import Restored
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.schema import VERSION
@@ -92,14 +95,17 @@ class PostgresPlace(Place):
             cache = Cache()
             files = AgentFiles(cache.path)
             state = self._rows.state(self._row_name)
-            restored = self._rows.restore(claim.agent, files.database) if state and state.seq else Restored(0, 0, 0)
+            if state and state.seq:
+                restored = self._rows.states.restore(claim.agent, files.database)
+            else:
+                restored = Restored(0, 0, 0, box=self._rows.keys.make(claim.agent))
             log = Log(self._row_name, self._rows, claim, restored)
             store = Store(files.database, clock, log=log)
         except BaseException:
             self._give_back(claim, log, cache)
             raise
         release = lambda: self._give_back(claim, log, cache)  # noqa: E731
-        return Opened(store, files.index, CommandRows(self._rows, claim.agent, log), release)
+        return Opened(store, files.index, CommandRows(self._rows, claim.agent, restored.box, log), release)
 
     def _give_back(self, claim: Claim, log: Log | None, cache: Cache | None) -> None:
         try:
@@ -145,12 +151,12 @@ class PostgresPlace(Place):
         cache = Cache()
         try:
             files = AgentFiles(cache.path)
-            self._rows.restore(state.agent, files.database)
+            restored = self._rows.states.restore(state.agent, files.database)
             store = Store(files.database, clock, read_only=True)
         except BaseException:
             cache.close()
             raise
-        return Opened(store, files.index, CommandRows(self._rows, state.agent), cache.close)
+        return Opened(store, files.index, CommandRows(self._rows, state.agent, restored.box), cache.close)
 
     def upload(self, aside: Directory) -> None:
         """Make a closed memory the content of this place, which has none."""
@@ -159,9 +165,11 @@ class PostgresPlace(Place):
         if claim is None:
             raise InUseError(self._in_use())
         try:
-            self._rows.upload(claim, aside.files.database)
+            box = self._rows.keys.make(claim.agent)
+            self._rows.states.upload(claim, aside.files.database, box)
+            commands = CommandRows(self._rows, claim.agent, box)
             for command in aside.commands.ids():
-                self._rows.send(claim.agent, command, aside.commands.read(command))
+                commands.write(command, aside.commands.read(command))
         finally:
             self._rows.release(claim)
 
@@ -201,58 +209,3 @@ class PostgresPlace(Place):
         """Delete its rows, if nobody has it open."""
         if claim := self._rows.claim(self._row_name, {"pid": os.getpid(), "host": "", "command": "", "since": ""}):
             self._rows.remove(self._row_name, claim)
-
-
-class CommandRows:
-    """Pending commands as rows. The owner asks for them only when the log says that there are some."""
-
-    def __init__(self, rows: Rows, agent: int, log: Log | None = None) -> None:
-        self._rows = rows
-        self._agent = agent
-        self._log = log
-        self._read: Mapping[str, str] = {}
-
-    def ids(self) -> list[str]:
-        """Return the ids of pending commands, oldest first."""
-        if self._log is not None and not self._log.has_commands:
-            return []
-        self._read = dict(self._rows.commands(self._agent))
-        if self._log is not None:
-            self._log.has_commands = bool(self._read)
-        return list(self._read)
-
-    def read(self, command: str) -> str:
-        """Return the text of one of these."""
-        return self._read[command]
-
-    def new_id(self, sent: str) -> str:
-        """Return an id that no process of another machine uses: there may be one of the same number."""
-        return f"{sent}-{os.urandom(4).hex()}"
-
-    def write(self, command: str, text: str) -> None:
-        """Store a command."""
-        self._rows.send(self._agent, command, text)
-        if self._log is not None:
-            self._log.has_commands = True
-
-    def drop(self, command: str) -> None:
-        """Delete a command."""
-        self._rows.drop_command(self._agent, command)
-
-    def set_aside(self, command: str) -> str | None:
-        """Delete what is no command: the ledger says what it was."""
-        self.drop(command)
-        return command
-
-    def erase(self, erase: Callable[[str], str | None]) -> set[str]:
-        """Erase in commands. Return the ids of the changed."""
-        found = set[str]()
-        for command, text in self._rows.commands(self._agent):
-            cleaned = erase(text)
-            if cleaned is None:
-                self.drop(command)
-            elif cleaned != text:
-                self._rows.change_command(self._agent, command, cleaned)
-            if cleaned != text:
-                found.add(command)
-        return found

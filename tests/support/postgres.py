@@ -24,7 +24,8 @@ from pager.clock import Clock, SystemClock
 from pager.log.log import Log
 from pager.log.place import PostgresPlace
 from pager.log.postgres import Server
-from pager.log.rows import Claim, Restored, Rows
+from pager.log.rows import Claim, Rows
+from pager.log.states import Restored
 from pager.store import Store
 from pager.upkeep.place import Directory, Opened
 
@@ -130,11 +131,11 @@ def _restored(rows: Rows, claim: Claim, name: str, database: Path) -> Restored:
     state = rows.state(name)
     if not state or not state.seq:
         if database.exists():  # a test has put it there
-            rows.upload(claim, database)
+            rows.states.upload(claim, database, rows.keys.make(claim.agent))
         else:
-            return Restored(0, 0, 0)
+            return Restored(0, 0, 0, box=rows.keys.make(claim.agent))
     aside = database.with_name("restored")
-    restored = rows.restore(claim.agent, aside)
+    restored = rows.states.restore(claim.agent, aside)
     if database.exists() and aside.read_bytes() == database.read_bytes():
         aside.unlink()  # as it should be; a reader may have the old one open
         return restored
