@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from pager.errors import StorageError
 from pager.log.log import Log
+from pager.log.postgres import Transaction
 from pager.log.rows import Rows
 from pager.log.seal import Box, place
 
@@ -45,7 +46,11 @@ class CommandRows:
 
     def read(self, command: str) -> str:
         """Return the text of one of these."""
-        return self._box.open(self._read[command], place("command", self._agent, command)).decode()
+        box = self._box
+        try:
+            return box.open(self._read[command], place("command", self._agent, command)).decode()
+        except StorageError as error:
+            raise ValueError(str(error)) from None  # it is set aside, as everything that is no command
 
     def new_id(self, sent: str) -> str:
         """Return an id that no process of another machine uses: there may be one of the same number."""
@@ -87,3 +92,11 @@ class CommandRows:
             if cleaned != text:
                 found.add(command)
         return found
+
+
+def seal_commands(transaction: Transaction, agent: int, old: Box, new: Box) -> None:
+    """Seal the pending commands of an agent with another key."""
+    for command, data in transaction.rows("SELECT id, command FROM selfpager.commands WHERE agent = %s", (agent,)):
+        at = place("command", agent, command)
+        sql = "UPDATE selfpager.commands SET command = %b WHERE agent = %s AND id = %s"
+        transaction.rows(sql, (new.seal(old.open(data, at), at), agent, command))

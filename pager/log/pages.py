@@ -13,6 +13,8 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from pager.errors import StorageError
 
 CHUNK_BYTES = 128 << 10  # of a database, packed as one row
@@ -71,7 +73,7 @@ def damaged(why: str) -> StorageError:
 
 
 def _difference(one: bytes, other: bytes) -> bytes:
-    return (int.from_bytes(one) ^ int.from_bytes(other)).to_bytes(len(other))
+    return (np.frombuffer(one, np.uint8) ^ np.frombuffer(other, np.uint8)).tobytes()
 
 
 def _unpack(data: bytes) -> bytes:

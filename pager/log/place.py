@@ -5,14 +5,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
 from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError
 from pager.log.cache import Cache, root
-from pager.log.commands import CommandRows
+from pager.log.commands import CommandRows, seal_commands
 from pager.log.log import Log
 from pager.log.postgres import Server
 from pager.log.rows import Claim, Rows
@@ -48,6 +47,10 @@ class Agents(Places):
     def install(self, aside: Directory, name: str) -> None:
         """Upload the database, with the commands that still wait."""
         PostgresPlace(self._rows, name).upload(aside)
+
+    def wrap_keys(self) -> tuple[int, int]:
+        """Wrap the key of each encrypted agent."""
+        return self._rows.keys.wrap_again()
 
 
 class _Aside(Directory):
@@ -118,7 +121,7 @@ class PostgresPlace(Place):
         """Claim the agent, which is made if there is none. Wait half a second for who has it only for a moment."""
         self._rows.create(self._row_name)
         owner = {
-            "pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(sys.argv)[:200],
+            "pid": os.getpid(), "host": socket.gethostname(), "command": _program(sys.argv),
             "since": clock.now().isoformat("T", "seconds"),
         }  # fmt: skip
         for pause in (*PAUSES_SECONDS, 0):
@@ -173,6 +176,40 @@ class PostgresPlace(Place):
         finally:
             self._rows.release(claim)
 
+    def restore(self, at: datetime, aside: Directory) -> None:
+        """Restore an earlier state, as far back as `keep_days` reaches."""
+        state = self._rows.state(self._row_name)
+        if state is None or not state.seq:
+            raise NotFoundError(f"there is no memory in {self.name}.")
+        self._rows.states.restore(state.agent, aside.files.database, at)
+
+    def change_key(self, clock: Clock) -> int:
+        """Seal all rows of the agent and its helpers anew, in one transaction. Their past is dropped.
+
+        No command comes in meanwhile. Those that are sent afterwards are sealed with the new key: see `CommandRows`.
+        """
+        with ExitStack() as claimed:
+            places = [
+                self,
+                *(PostgresPlace(self._rows, name) for name in self._rows.names_below(self._row_name, all=True)),
+            ]
+            claims = [each._claim(clock) for each in places]  # of all, before anything is changed
+            for claim in claims:
+                claimed.callback(self._rows.release, claim)
+            cache = Cache()
+            claimed.callback(cache.close)
+            files = [cache.path / str(number) for number in range(len(claims))]
+            held = [self._rows.states.restore(claim.agent, file) for claim, file in zip(claims, files, strict=True)]
+            boxes = [each.box for each in held]
+            with self._rows.server.transaction() as transaction:
+                transaction.rows("LOCK TABLE selfpager.commands IN SHARE ROW EXCLUSIVE MODE")
+                self._rows.keys.replace(transaction, claims[0].agent)
+                for claim, restored, file, old in zip(claims, held, files, boxes, strict=True):
+                    self._rows.states.seal_anew(transaction, claim, restored, file)
+                    seal_commands(transaction, claim.agent, old, restored.box)
+        self._rows.keys.forget_past()
+        return len(claims)
+
     def owner(self) -> dict[str, Any] | None:
         """Return who claimed it, while the lease lasts."""
         state = self._rows.state(self._row_name)
@@ -200,12 +237,20 @@ class PostgresPlace(Place):
         return root()
 
     def remove(self, clock: Clock) -> None:
-        """Claim the agent, and delete its rows."""
+        """Claim the agent, and delete its rows, those of its helpers, and its key."""
         claim = self._claim(clock)
         if not self._rows.remove(self._row_name, claim):
             raise AgentLostError(f"{self.name} was claimed by another process meanwhile; nothing was removed.")
+        self._rows.keys.forget_past()
 
     def discard(self) -> None:
         """Delete its rows, if nobody has it open."""
         if claim := self._rows.claim(self._row_name, {"pid": os.getpid(), "host": "", "command": "", "since": ""}):
             self._rows.remove(self._row_name, claim)
+
+
+def _program(arguments: Sequence[str]) -> str:
+    """Return which program this is, and which command of ours. Its other arguments may be a message, or a password."""
+    words = (word for word in arguments[1:] if word.isalpha() and word.islower())
+    program = Path(arguments[0]).name[:100] if arguments else ""
+    return " ".join((program, next(words, ""))).strip() if program == "selfpager" else program

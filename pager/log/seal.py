@@ -30,11 +30,11 @@ class Plain:
 
     key = None
 
-    def seal(self, data: bytes, place: bytes) -> bytes:  # noqa: ARG002
+    def seal(self, data: bytes, place: bytes) -> bytes:
         """Return data as it is."""
         return data
 
-    def open(self, data: bytes, place: bytes) -> bytes:  # noqa: ARG002
+    def open(self, data: bytes, place: bytes) -> bytes:
         """Return data as it is."""
         return data
 

@@ -1,9 +1,9 @@
 """The states of an agent in Postgres: folding its log into chunks, restoring it as it is or was, and what is dropped.
 
-A base is a state of pager.db all of which is in chunks: a row of `bases` names the version of each. A fold adds one, with
-new versions of the chunks that have changed. Any state from then on is a base and the commits that follow it. So what
-has to be kept for `keep_days` is: the newest base from before that time, those since then that are far apart, and
-every commit after the oldest of them.
+A base is a state of pager.db all of which is in chunks: a row of `bases` names the version of each. A fold adds one,
+with new versions of the chunks that have changed. Any state from then on is a base and the commits that follow it. So
+what has to be kept for `keep_days` is: the newest base from before that time, those since then that are far apart,
+and every commit after the oldest of them.
 """
 
 from __future__ import annotations

@@ -145,15 +145,26 @@ def _weights(size_bytes: int) -> tuple[Any, tuple[int, int, int, int]]:
         shares[2 * pair] = ((a + b) & _MASK, (c + d) & _MASK)
         shares[2 * pair + 1] = (b, d)
         a, b, c, d = (a + b) & _MASK, (a + 2 * b) & _MASK, (c + d) & _MASK, (c + 2 * d) & _MASK
-    return shares, (a, b, c, d)
+    return shares.T.astype(np.uint32).copy(), (a, b, c, d)
 
 
 def _contributions(raw: bytes, frame_bytes: int, order: str) -> list[Sum]:
     """Return what each frame adds to the checksum: of its header the first 8 bytes, and its page."""
-    words = np.frombuffer(raw, dtype=order).reshape(-1, frame_bytes // 4)
-    summed = np.concatenate((words[:, :2], words[:, FRAME_HEADER_BYTES // 4 :]), axis=1).astype(np.uint64)
-    shares, _ = _weights(frame_bytes - FRAME_HEADER_BYTES + 8)
-    return [(int(first) & _MASK, int(second) & _MASK) for first, second in summed @ shares]
+    return _sums(raw, _frame_shares(frame_bytes), order)
+
+
+@cache
+def _frame_shares(frame_bytes: int) -> Any:
+    counted, _ = _weights(frame_bytes - FRAME_HEADER_BYTES + 8)
+    shares = np.zeros((2, frame_bytes // 4), dtype=np.uint32)
+    shares[:, :2], shares[:, FRAME_HEADER_BYTES // 4 :] = counted[:, :2], counted[:, 2:]
+    return shares
+
+
+def _sums(raw: bytes, shares: Any, order: str) -> list[Sum]:
+    words = np.frombuffer(raw, dtype=order).reshape(-1, shares.shape[1])
+    sums = np.einsum("fw,sw->fs", words.astype(np.uint32, copy=False), shares)  # modulo 2 ** 32, as it has to be
+    return [(first, second) for first, second in sums.tolist()]
 
 
 def _advance(before: Sum, size_bytes: int, added: Sum) -> Sum:
@@ -163,6 +174,4 @@ def _advance(before: Sum, size_bytes: int, added: Sum) -> Sum:
 
 
 def _checksums(raw: bytes, size_bytes: int, order: str) -> list[Sum]:
-    words = np.frombuffer(raw, dtype=order).reshape(-1, size_bytes // 4).astype(np.uint64)
-    shares, _ = _weights(size_bytes)
-    return [(int(first) & _MASK, int(second) & _MASK) for first, second in words @ shares]
+    return _sums(raw, _weights(size_bytes)[0], order)
