@@ -36,9 +36,10 @@ from agents.tools.functions import Tool
 from agents.tools.results import ResultSchema
 from pager import BlockSpec, EmbedderChoice, Limits, Prefetch, Withdrawn
 from pager.clock import Clock, SystemClock
-from pager.errors import PagerError, RejectedError
+from pager.errors import PagerError, RejectedError, brief
 from pager.home import Home, Place
 from pager.memory import Memory
+from pager.reader import MemoryReader
 from pager.sleep import Proposal
 from pager.types import Movement, Usage
 
@@ -102,7 +103,7 @@ class Agent:
         clock: Clock | None, **given: Any,
     ) -> None:  # fmt: skip
         self.config = config
-        self._name = place.agent
+        self._place = place
         self._is_helper = False
         self.clock = clock or SystemClock()
         open_helper = partial(self._open_helper, patience=patience, clock=clock)
@@ -133,7 +134,7 @@ class Agent:
         `tasks()` runs them. A `model` answers instead of the configured one; the caller closes it.
         """
         if not isinstance(file, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"file is {file!r:.100}; give the path of a YAML file.")
+            raise RejectedError(f"file is {brief(file)}; give the path of a YAML file.")
         environ = os.environ if environ is None else environ
         config = load_config(Path(file), environ)
         place = Home.locate(home, environ).place(as_name or config.name)
@@ -145,6 +146,10 @@ class Agent:
     def model(self) -> Model:
         """Return the model that answers."""
         return self._parts.model
+
+    def reading(self) -> MemoryReader:
+        """Return a reader of the memory, to be closed. The ledger logs nothing of its searches."""
+        return MemoryReader.open(self._place)
 
     @classmethod
     def _open_helper(cls, config: AgentConfig, place: Place, approve: Approve, **given: Any) -> Self:
@@ -169,7 +174,7 @@ class Agent:
         from agents.telemetry import Observed, observe
 
         model = self.config.model
-        return observe(events, Observed(self._name, model.id, model.provider, self.memory), said)
+        return observe(events, Observed(self._place.agent, model.id, model.provider, self.memory), said)
 
     def _answer(self, text: str, name: str | None, cancelled: Flag) -> Generator[Event]:
         with self._hold(cancelled):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from pager.blocks import clean
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 
 LONGEST_NAME = 200
 # More marks, or other signs, than any writing puts on a letter.
@@ -23,21 +23,21 @@ _MANY_MARKS = re.compile("(?:[^\\w\0-\x7f]|[\uff9e\uff9f]){31,}")
 def require_text(value: Any, name: str) -> str:
     """Return `value` if it is a text."""
     if not isinstance(value, str):
-        raise RejectedError(f"{name} is {value!r:.100}; give a text.")
+        raise RejectedError(f"{name} is {brief(value)}; give a text.")
     return value
 
 
 def optional_text(value: Any, name: str) -> str | None:
     """Return `value` if it is a text or None."""
     if value is not None and not isinstance(value, str):
-        raise RejectedError(f"{name} is {value!r:.100}; give a text, or leave it out.")
+        raise RejectedError(f"{name} is {brief(value)}; give a text, or leave it out.")
     return value
 
 
 def require_int(value: Any, name: str) -> int:
     """Return `value` if it is a whole number."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise RejectedError(f"{name} is {value!r:.100}; give a whole number.")
+        raise RejectedError(f"{name} is {brief(value)}; give a whole number.")
     return value
 
 
@@ -51,14 +51,14 @@ def require_limit(value: Any) -> int:
 def require_texts(value: Any, name: str) -> list[str]:
     """Return the items of `value` if it is a list of texts."""
     if not isinstance(value, list | tuple | set | frozenset):
-        raise RejectedError(f"{name} is {value!r:.100}; give a list of texts.")
+        raise RejectedError(f"{name} is {brief(value)}; give a list of texts.")
     return [require_text(item, f"an item of {name}") for item in cast("Sequence[Any]", value)]
 
 
 def require_actor(value: Any) -> str:
     """Return the name of who asks, for the ledger."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME:
-        raise RejectedError(f"actor is {value!r:.100}; give a name, such as 'person' or 'agent'.")
+        raise RejectedError(f"actor is {brief(value)}; give a name, such as 'person' or 'agent'.")
     return value
 
 
@@ -68,7 +68,7 @@ def require_path(value: Any, what: str) -> Path:
     with suppress(ValueError):
         if path and b"\0" not in os.fsencode(path):
             return Path(path)
-    raise RejectedError(f"{what} is {value!r:.100}; give a path.")
+    raise RejectedError(f"{what} is {brief(cast(object, value))}; give a path.")
 
 
 CHECKS: dict[Any, Callable[[Any, str], object]] = {  # by the type hint of an argument
@@ -83,7 +83,7 @@ def require_hinted(hints: Mapping[str, Any], given: Iterable[tuple[str, Any]]) -
         if hint in CHECKS:
             CHECKS[hint](value, name)
         elif isinstance(hint, type) and not isinstance(value, hint):
-            raise RejectedError(f"{name} is {value!r:.100}; give a {hint.__name__}.")
+            raise RejectedError(f"{name} is {brief(value)}; give a {hint.__name__}.")
 
 
 def normalized(name: str) -> str:

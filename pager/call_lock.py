@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pager.arguments import require_actor, require_hinted
-from pager.errors import RejectedError, StorageError
+from pager.errors import RejectedError, StorageError, brief
 from pager.safety import forks
 
 P = ParamSpec("P")
@@ -90,7 +90,7 @@ def explain(error: Exception) -> None:
     if isinstance(error, UnicodeEncodeError):
         odd = error.object[error.start : error.end]
         why = "half of a character, which cannot be stored; leave it out"
-        raise RejectedError(f"a text holds {odd!r:.20}, {why}.") from error
+        raise RejectedError(f"a text holds {brief(odd, 20)}, {why}.") from error
     if isinstance(error, OverflowError):
         raise RejectedError("a number has more than 64 bits; give a smaller one.") from error
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):

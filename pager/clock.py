@@ -14,7 +14,7 @@ import re
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Protocol, runtime_checkable
 
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 
 FIRST, LAST = date(1, 1, 2), date(9999, 12, 30)  # a moment between them exists in every zone
 _MOMENT_FORMS = (
@@ -98,7 +98,7 @@ def read_moment(value: Moment, zone: tzinfo) -> datetime | date:
     if isinstance(moment, datetime) and moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
     if moment is None or not _fits_every_zone(moment, zone):
-        raise RejectedError(f"{value!r:.100} is not a moment; give {_MOMENT_FORMS}.")
+        raise RejectedError(f"{brief(value)} is not a moment; give {_MOMENT_FORMS}.")
     return moment
 
 
@@ -143,7 +143,7 @@ def read_duration(value: str) -> timedelta:
     span = int(found[1]) * _UNITS[found[2]] if found else timedelta()
     if not timedelta() < span <= LONGEST:
         way = f"give a whole number of hours, days or weeks, such as 12h, 90d or 8w, at most {LONGEST.days}d"
-        raise RejectedError(f"{value!r:.100} is not a span of time; {way}.")
+        raise RejectedError(f"{brief(value)} is not a span of time; {way}.")
     return span
 
 

@@ -58,3 +58,13 @@ class AgentLostError(StorageError):
 
 class NewerFormatError(StorageError):
     """The database was written by a newer selfpager."""
+
+
+def brief(value: object, limit: int = 100) -> str:
+    """Return a value as an error shows it, with "…" at its end if it was cut.
+
+    >>> brief("seat"), brief("a" * 9, 6)
+    ("'seat'", "'aaaa…")
+    """
+    shown = repr(value)
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"

@@ -127,6 +127,15 @@ class Home:
         """Wrap the keys of all agents with the newest master key. Return how many were, and how many there are."""
         return self._places.wrap_keys()
 
+    def remove_if_unused(self, name: str) -> None:
+        """Delete an agent in which nothing was said, stored, changed or left for later. Raises InUseError."""
+        with self.read(name, embedder=None) as reader:
+            events = reader.inspect.events()
+            is_as_made = events.keys() <= {"core"} and events.get("core", 0) <= len(reader.core())
+            untouched = is_as_made and not reader.inspect.steps(0, 1).total
+        if untouched and not self.pending(name):
+            self.remove(name)
+
     def import_file(self, file: str | Path, name: str) -> None:
         """Create an agent from an exported file. Nothing is left of it if the file is damaged."""
         file, place = require_path(file, "the file to import"), self.place(name)
@@ -140,7 +149,9 @@ class Home:
             self._import_into(aside, file)
             self._places.install(aside, name)
         except StorageError as error:  # it names the copy, which is deleted below
-            text = str(error).replace(str(aside.files.database), str(file)) if aside else str(error)
+            text = str(error)
+            for copied in (aside.files.database, aside.files.directory) if aside else ():
+                text = text.replace(str(copied), str(file))
             raise type(error)(text if str(file) in text else f"{file} cannot be imported: {text}") from error
         except OSError as error:
             raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
@@ -152,19 +163,26 @@ class Home:
                 aside.discard()
 
     def _import_into(self, aside: Directory, file: Path) -> None:
-        database = aside.files.database
-        exports.copy(file, database)
-        exports.remove_checksum(database)
-        with closing(Store(database, self._clock)) as store, store.transaction():
-            # It is data of anybody's. Nothing that it says about how an agent works is carried on.
+        files = aside.files
+        exports.copy(file, files.database)
+        exports.remove_checksum(files.database)
+        helpers = exports.unpack_helpers(files)
+        for each in (*map(Directory, (helper.directory for helper in reversed(helpers))), aside):
+            self._disown(each, file)  # those below first: their agent's check reaches them
+
+    def _disown(self, copy: Directory, file: Path) -> None:
+        """Make a memory of a copy, which is data of anybody's: nothing that it says about how an agent works, or that
+        somebody else began, is carried on. Raises StorageError if it is damaged."""
+        with closing(Store(copy.files.database, self._clock)) as store, store.transaction():
             store.settings.disown()
             store.skills.disown()
             store.sleeps.disown()
             store.prompt.disown(store.conversation.last_step())
-        with Memory.open(aside, embedder=None, clock=self._clock) as memory:
+        with Memory.open(copy, embedder=None, clock=self._clock) as memory:
             if problems := memory.check():
                 raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
-            memory.leave_turn(NOT_RUN)  # or the next start would go on with what somebody else began
+            memory.answer_interrupted()  # the effect of a call that had begun may be there
+            memory.leave_turn(NOT_RUN)  # or the next start would go on
             memory.process_inbox()  # messages that were pending there are part of what was said
             memory.leave_turn(NOT_RUN)
 

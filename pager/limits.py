@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from pager.errors import RejectedError, WindowTooSmallError
+from pager.errors import RejectedError, WindowTooSmallError, brief
 
 MIN_PART_TOKENS = 64
 DIGEST_SHARE = 0.05
@@ -113,7 +113,7 @@ def _check_number(name: str, value: Any, *, share: bool = False) -> None:
     kind = int | float if share else int
     if isinstance(value, bool) or not isinstance(value, kind) or not abs(value) < 1 << 63:  # NaN is not, either
         wanted = "number between 0 and 1" if share else "whole number of at most 63 bits"
-        raise RejectedError(f"{name} is {value!r:.100}; give a {wanted}.")
+        raise RejectedError(f"{name} is {brief(value)}; give a {wanted}.")
 
 
 def add_to_log(log: str | None, limits: Limits, step: int) -> str:

@@ -26,7 +26,7 @@ from pager.clock import Clock, Moment, SystemClock, moment_of, read_duration, to
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
-from pager.errors import InUseError, RejectedError, StorageError
+from pager.errors import InUseError, RejectedError, StorageError, brief
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.limits import Limits
@@ -345,7 +345,7 @@ class Memory:
     def answer_interrupted(self, *, rerun: Iterable[str] = ()) -> list[str]:
         """After a crash, answer the calls that had begun as interrupted, but for tools in `rerun`. Return their ids."""
         if not isinstance(rerun, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"rerun is {rerun!r:.100}; give the names of tools.")
+            raise RejectedError(f"rerun is {brief(rerun)}; give the names of tools.")
         names = {name for name in cast("Iterable[Any]", rerun) if isinstance(name, str)}
         return self._prompt.answer_interrupted(self.open_calls, names)
 
@@ -842,7 +842,7 @@ class Memory:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
-        export(self._store, self._opened.commands, require_path(file, "the file to export to"))
+        export(self._store, self._place, require_path(file, "the file to export to"))
 
     def _roll_back(self) -> None:
         self._store.undo()
@@ -861,7 +861,7 @@ def _text_of(said: Iterable[Json]) -> str:
 
 def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:
     if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
-        raise RejectedError(f"{name} is {value!r:.100}; give {what}, or leave it out.")
+        raise RejectedError(f"{name} is {brief(value)}; give {what}, or leave it out.")
 
 
 def _check_options(
@@ -871,13 +871,13 @@ def _check_options(
         require_text(text, name)
     check_tools(tools)
     if core is not None and not isinstance(core, Mapping):
-        raise RejectedError(f"core is {core!r:.100}; give a dict of BlockSpec by name.")
+        raise RejectedError(f"core is {brief(core)}; give a dict of BlockSpec by name.")
     specs = cast("Sequence[Any]", skills or ())
     if not isinstance(specs, list | tuple) or not all(isinstance(spec, SkillSpec) for spec in specs):
-        raise RejectedError(f"skills is {skills!r:.100}; give a list of SkillSpec.")
+        raise RejectedError(f"skills is {brief(skills)}; give a list of SkillSpec.")
     if cache_ttl not in (None, "5m", "1h"):
-        raise RejectedError(f"cache_ttl is {cache_ttl!r:.100}; give '5m', '1h' or None.")
+        raise RejectedError(f"cache_ttl is {brief(cache_ttl)}; give '5m', '1h' or None.")
     if memory_tools not in HOW_IT_WORKS:
-        raise RejectedError(f"memory_tools is {memory_tools!r:.100}; give one of {', '.join(HOW_IT_WORKS)}.")
+        raise RejectedError(f"memory_tools is {brief(memory_tools)}; give one of {', '.join(HOW_IT_WORKS)}.")
     if embedder not in (None, "default") and not is_embedder(embedder):
-        raise RejectedError(f"embedder is {embedder!r:.100}; give 'default', None or an Embedder.")
+        raise RejectedError(f"embedder is {brief(embedder)}; give 'default', None or an Embedder.")

@@ -34,7 +34,8 @@ from pager.vectors.index import ChromaServer
 class MemoryReader:
     """A read-only memory. Made by `MemoryReader.open`; `Memory` has the same calls, and writes."""
 
-    def __init__(self, opened: Opened, clock: Clock, tiers: Tiers) -> None:
+    def __init__(self, place: Place, opened: Opened, clock: Clock, tiers: Tiers) -> None:
+        self._place = place
         self._opened = opened
         self._store = store = opened.store
         self._clock = clock
@@ -56,7 +57,7 @@ class MemoryReader:
         try:
             window = Window(Limits.for_window(), Counter())
             tiers = Tiers.open(opened.store, clock, window, embedder, directory=opened.vectors, server=index)
-            return cls(opened, clock, tiers)
+            return cls(place, opened, clock, tiers)
         except BaseException:
             opened.store.close()
             opened.release()
@@ -156,7 +157,7 @@ class MemoryReader:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
-        export(self._store, self._opened.commands, require_path(file, "the file to export to"))
+        export(self._store, self._place, require_path(file, "the file to export to"))
 
     def close(self) -> None:
         """Release what is open. Everything is on disk already. In a forked child nothing is released."""

@@ -13,7 +13,7 @@ from datetime import datetime
 from operator import add
 from typing import Any, Literal, NamedTuple, cast
 
-from pager.errors import NotFoundError, RejectedError
+from pager.errors import NotFoundError, RejectedError, brief
 from pager.safety.sources import Source
 
 Json = dict[str, Any]
@@ -225,7 +225,7 @@ class SkillSpec:
             read_page_id(self.name)
             return "name", f"{self.name!r} reads like the id of a page, so it cannot name a skill. Take another name."
         if not _SKILL_NAME.fullmatch(self.name):
-            return "name", f"{self.name!r:.80} is no name for a skill: letters, digits, _ and -, at most 64."
+            return "name", f"{brief(self.name, 80)} is no name for a skill: letters, digits, _ and -, at most 64."
         if not self.description.strip():
             return "description", "a skill needs a description: what it is for, and when. The agent chooses by it."
         if len(self.description) > MAX_DESCRIPTION:
@@ -359,7 +359,7 @@ class Usage:
         if not raw:
             return None
         if not isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from JSON
-            raise RejectedError(f"usage is {raw!r:.100}; give a dict with numbers of tokens.")
+            raise RejectedError(f"usage is {brief(raw)}; give a dict with numbers of tokens.")
         names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         numbers = [raw.get(name) or 0 for name in names]
         at_provider = raw.get("server_tool_use")

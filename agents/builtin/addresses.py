@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 from agents.tools.functions import ToolCallError
+from pager.errors import brief
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], list[str]]
@@ -55,10 +56,10 @@ def checked(host: str, port: int, allowed: Collection[str], resolve: Resolve = r
     try:
         addresses = resolve(host, port)
     except (OSError, UnicodeError) as error:
-        raise ToolCallError(f"the host {host!r:.200} was not found. Check the address.") from error
+        raise ToolCallError(f"the host {brief(host, 200)} was not found. Check the address.") from error
     refused = [each for each in addresses if not is_public(each)]
     if refused and not is_allowed(host, port, allowed):
-        what = f"{host!r:.200} is {refused[0]}, which is this machine or a private network"
+        what = f"{brief(host, 200)} is {refused[0]}, which is this machine or a private network"
         way = "A person can allow it: allow_private in the agent's file"
         raise ToolCallError(f"{what}; only public addresses are fetched. {way}.")
     return addresses

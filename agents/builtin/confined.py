@@ -24,6 +24,7 @@ from typing import Literal
 from agents.builtin.protected import Protected
 from agents.tools.functions import ToolCallError
 from pager import one_line
+from pager.errors import brief
 
 MAX_DEPTH = 64
 MAX_ENTRIES = 20_000  # read of one directory
@@ -61,19 +62,21 @@ def show(name: str) -> str:
 def split(path: str) -> Parts:
     """Return the steps of a path below the root. Raise ToolCallError if it would leave it."""
     if path.startswith("/"):
-        raise ToolCallError(f"{path!r:.200} is an absolute path; write it relative to the root, such as notes/plan.md.")
+        raise ToolCallError(
+            f"{brief(path, 200)} is an absolute path; write it relative to the root, such as notes/plan.md."
+        )
     found: list[str] = []
     for part in path.split("/"):
         if part == "..":
             if not found:
-                raise ToolCallError(f"{path!r:.200} leads out of the root; nothing outside of it can be reached.")
+                raise ToolCallError(f"{brief(path, 200)} leads out of the root; nothing outside of it can be reached.")
             found.pop()
         elif part not in ("", "."):
             found.append(part)
     if len(found) > MAX_DEPTH:
-        raise ToolCallError(f"{path!r:.200} has {len(found)} steps; at most {MAX_DEPTH} are possible.")
+        raise ToolCallError(f"{brief(path, 200)} has {len(found)} steps; at most {MAX_DEPTH} are possible.")
     if "\0" in path or any("\ud800" <= character <= "\udfff" for character in path):
-        raise ToolCallError(f"{path!r:.200} has a character that no file name has.")
+        raise ToolCallError(f"{brief(path, 200)} has a character that no file name has.")
     return tuple(found)
 
 
@@ -214,7 +217,7 @@ def _status(descriptor: int, part: str) -> tuple[str, os.stat_result]:
 def _about_link(descriptor: int, name: str) -> str:
     target = ""
     with suppress(OSError):
-        target = f" to {show(os.readlink(name, dir_fd=descriptor))!r:.200}"
+        target = f" to {brief(show(os.readlink(name, dir_fd=descriptor)), 200)}"
     return f"{show(name)} is a link{target}, and links are not followed. Name the file itself, if it is below the root."
 
 

@@ -16,6 +16,7 @@ from agents.builtin.ignored import Rules
 from agents.builtin.texts import DOCUMENTS, MAX_TEXT_BYTES, as_utf8
 from agents.tools.functions import ToolCallError
 from pager import RejectedError, one_line
+from pager.errors import brief
 
 MAX_PATTERN_CHARS = 1_000
 MAX_HITS = 200
@@ -23,6 +24,7 @@ MAX_FILES = 50_000
 MAX_BYTES = 1 << 30
 MAX_DEPTH = 64
 BLOCK_BYTES = 64 << 10  # searched at once; RE2 may need 10 µs a byte for the worst patterns
+OVERLAP_BYTES = 4 << 10  # of the pieces of one line: so long a match is found wherever it stands
 SHOWN_BYTES = 300  # of a line that matches, around the match
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # of the machine: they say nothing of a file
 MATCHER_BYTES = 16 << 20  # what RE2 may take for the states of a pattern
@@ -46,7 +48,9 @@ class Pattern:
         except matcher.error as error:
             why = b" ".join(error.args).decode("utf-8", "replace")
             hint = "RE2 knows no look-ahead, look-behind and back-references; \\ makes a sign literal"
-            raise RejectedError(f"{text!r:.200} is no regular expression that can be used: {why} ({hint}).") from None
+            raise RejectedError(
+                f"{brief(text, 200)} is no regular expression that can be used: {why} ({hint})."
+            ) from None
 
     def search(self, content: bytes, start: int = 0) -> tuple[int, int] | None:
         """Return where the first match from `start` on begins and ends."""
@@ -164,7 +168,7 @@ class Search:
 
     def _matches(self, content: bytes) -> Generator[tuple[int, str]]:
         """Yield the number of each line that matches, and what is shown of it."""
-        number = 1
+        number, newest = 1, 0
         for block in _blocks(content):
             self._check()
             at = counted = 0
@@ -176,7 +180,9 @@ class Search:
                 start = block.rfind(b"\n", 0, span[0]) + 1
                 end = block.find(b"\n", span[0])
                 end = len(block) if end < 0 else end
-                yield number, _excerpt(block, start, end, span)
+                if number != newest:  # else the piece of a long line before this one has matched
+                    yield number, _excerpt(block, start, end, span)
+                newest = number
                 self._check()
                 at = end + 1
                 if at >= len(block):
@@ -196,14 +202,15 @@ class Search:
 
 
 def _blocks(content: bytes) -> Generator[bytes]:
-    """Yield pieces that end with a line, where the line is not longer than a piece."""
+    """Yield pieces of whole lines. Those of a line that is longer overlap."""
     start = 0
     while start < len(content):
-        end = start + BLOCK_BYTES
+        end, of_lines = start + BLOCK_BYTES, True
         if end < len(content):
-            end = content.rfind(b"\n", start, end) + 1 or end
+            lines_end = content.rfind(b"\n", start, end) + 1
+            end, of_lines = lines_end or end, lines_end > 0
         yield content[start:end]
-        start = end
+        start = end if of_lines else end - OVERLAP_BYTES
 
 
 def _excerpt(block: bytes, start: int, end: int, span: tuple[int, int]) -> str:

@@ -15,10 +15,9 @@ import click
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, DONE, FAILED, INTERRUPTED, STOPPED, Shared, agent_file, command, import_option
 from agents.cli.sleep import line_of_sleep
-from agents.cli.terminal import Printer, begin, stoppable
-from agents.cli.visible import say, visible
+from agents.cli.terminal import Printer, begin, opened, stoppable
+from agents.cli.visible import counted, say, visible
 from agents.events import Event
-from agents.models.model import ModelRefusedError
 from pager.errors import PagerError
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
     """
     at_terminal = _has_terminal() and not json_lines
     printer = Printer(json_lines=json_lines, quiet=quiet, draws=at_terminal)
-    with Agent.load(file, home=shared.home_address, as_name=shared.as_name, approve=printer.ask) as agent:
+    with opened(shared, file, approve=printer.ask) as agent:
         name = shared.as_name or agent.config.name
-        if problem := agent.model.problem():
-            raise ModelRefusedError(problem)
         begin(agent, printer, conversations)
         code = DONE
         agent.sleep_when_idle(lambda proposal: printer.print_dimmed(line_of_sleep(proposal, name)))
@@ -60,16 +57,14 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
             if not line.strip():
                 continue
             if line.startswith("/") or line.strip() in ("exit", "quit"):
-                from rich.console import Console
+                from agents.cli.slash import LEAVING
 
-                from agents.cli import slash
-
-                if line.strip() in slash.LEAVING:
+                if line.strip() in LEAVING:
                     break
                 if line.strip() == "/resume" and agent.memory.turn_is_open:
                     code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
-                    continue
-                slash.run(line, name, agent, Console(stderr=json_lines))
+                else:
+                    _command(line, name, agent, draws=at_terminal, to_stderr=json_lines)
                 continue
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
         # A script is told how its last turn ended. A person has seen it, unless they left in its middle.
@@ -87,9 +82,8 @@ def _editor(agent: Agent, name: str, printer: Printer) -> "LineEditor":
     counts = agent.memory.inspect.fact_counts()
     steps = agent.memory.inspect.steps(0, EARLIER)
     said = [agent.memory.page_text(row.page_id) for row in steps.rows[::-1] if row.kind == "user" and not row.purged]
-    knows = (
-        f"it remembers {steps.total:,} steps and {counts.current:,} facts" if steps.total else "it knows nothing yet"
-    )
+    known = f"it remembers {counted(steps.total, 'step')} and {counted(counts.current, 'fact')}"
+    knows = known if steps.total else "it knows nothing yet"
     # Not before the prompt stands: an SDK takes a second to import.
     warns = Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True)
     say(visible(f"{name}, {agent.config.model.id}; {knows}. /help lists commands, Ctrl-D leaves."), bold=True)
@@ -108,7 +102,7 @@ def _status(agent: Agent) -> str:
     fill = f"window {window.used_tokens / window.usable_tokens:.0%}" if window.usable_tokens else "window empty"
     facts = agent.memory.inspect.fact_counts().current
     money = f" · ${meter.session_usd:.4f}" if meter.has_prices else ""
-    return f"{fill} · {facts:,} facts · {meter.session_tokens:,} tokens{money} in this session"
+    return f"{fill} · {counted(facts, 'fact')} · {counted(meter.session_tokens, 'token')}{money} in this session"
 
 
 def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bool) -> int:
@@ -133,6 +127,21 @@ def _turn(agent: Agent, printer: Printer, events: Generator[Event], *, debug: bo
     return STOPPED[stopped.reason]
 
 
+def _command(line: str, name: str, agent: Agent, *, draws: bool, to_stderr: bool) -> None:
+    """Carry out a line that begins with a slash. A message that is typed meanwhile would not be sent by its Enter."""
+    from rich.console import Console
+
+    from agents.cli import slash
+
+    hidden = nullcontext()
+    if draws:
+        from agents.cli.line_editor import hidden_typing
+
+        hidden = hidden_typing(lambda _: None)
+    with hidden:
+        slash.run(line, name, agent, Console(stderr=to_stderr))
+
+
 def _typing_hidden(agent: Agent, printer: Printer):
     """Keep what is typed meanwhile off the screen. Who types that they leave does so at the next step."""
     if not printer.draws:
@@ -145,8 +154,8 @@ def _typing_hidden(agent: Agent, printer: Printer):
         if not line or line.strip() in LEAVING:
             printer.leaving = True
             doing = printer.running_tool or "the answer"
-            say(f"leaving when {doing} has come to its next step; Ctrl-C stops it now", err=True)
             agent.stop()
+            say(f"leaving when {doing} has come to its next step; Ctrl-C stops it now", err=True)
 
     return hidden_typing(on_line)
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents import palette
-from agents.cli.visible import visible
+from agents.cli.visible import counted, visible
 from agents.explain.snapshot import Snapshot
 from agents.explain.trace import Trace, Verdict
 from agents.explain.trace_events import TraceEvent
@@ -31,7 +31,8 @@ MARK = "\u25b2"
 YES, NO = "\u25cf", "\u25cb"
 TIER_OF_EVENT = {
     "core": "core", "archive": "archival", "repeat": "archival", "supersede": "archival", "forget": "archival",
-    "expire": "archival", "restore": "archival", "reopen": "archival", "sleep": "archival", "source": "archival",
+    "expire": "archival", "end": "archival", "restore": "archival", "reopen": "archival", "sleep": "archival",
+    "source": "archival",
     "recall": "archival", "page_out": "archival",
 }  # fmt: skip
 
@@ -151,7 +152,7 @@ class Drawing:
             yield _quiet(none)
             return
         of_now = "" if archive.current is None else f", {archive.current:,} current, {archive.never_used:,} never used"
-        yield _title("Archive", f"{archive.total:,} facts{of_now}", "archival")
+        yield _title("Archive", f"{counted(archive.total, 'fact')}{of_now}", "archival")
         lists = {"newest": archive.newest, "most used": archive.most_used, "never used": archive.unused}
         for label, facts in lists.items():
             if facts:

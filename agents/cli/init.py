@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -58,7 +59,7 @@ def init_command(_: Shared, name: str, like: str | None, tools: bool) -> None:
 
     On a terminal it asks which of the ready agents to begin with, unless --like says it. It overwrites nothing.
     """
-    check_name(name)  # raises for a name that no agent can have
+    name = check_name(name.removesuffix(".yaml"))  # of whoever gave the file's name
     kinds = ready()
     if like is not None and like not in kinds:
         raise click.UsageError(f"there is no ready agent {like!r}; there are {', '.join(kinds)}.")
@@ -121,7 +122,9 @@ def _adapted(text: str, kind: str, name: str, file: Path) -> str:
 def _next_commands(file: Path, text: str, *, tools: bool) -> list[str]:
     key = "OPENAI_API_KEY" if re.search(r"(?m)^ +provider: openai", text) else "ANTHROPIC_API_KEY"
     is_local = re.search(r"(?m)^ +base_url: .*127\.0\.0\.1", text)  # such a server asks for none
-    lines = [] if is_local or os.environ.get(key) else [f"export {key}=...   # your key"]
+    package = key == "OPENAI_API_KEY" and find_spec("openai") is None
+    lines = ["pip install 'selfpager[openai]'"] if package else []
+    lines += [] if is_local or os.environ.get(key) else [f"export {key}=...   # your key"]
     if tools:
         lines.append(f"selfpager tools {file}   # try your functions, without a model")
     chats = re.search(rf"selfpager (chat|run) {re.escape(str(file))}.*", text)

@@ -4,7 +4,7 @@ import click
 
 from agents.cli.common import Shared, agent_name, command, json_option
 from agents.cli.terminal import as_json
-from agents.cli.visible import say, visible
+from agents.cli.visible import counted, say, visible
 from agents.explain.json_form import to_json
 from agents.fleet import AgentOverview, overview
 from pager import Fact, Hit, shortened
@@ -61,10 +61,10 @@ def _on_a_line(agent: AgentOverview) -> str:
     """Return all that a row of the table says but for the name."""
     if agent.state == "unreadable":
         return f"{agent.state}: {agent.error}"
-    _, state, share, steps, facts, tokens, cost, seen = _cells(agent)
+    _, state, share, _, _, _, cost, seen = _cells(agent)
     window = [f"window {share}"] if share else []
     spent = [cost] if cost else []
-    numbers = [f"{steps} steps", f"{facts} facts", f"{tokens} tokens", *spent]
+    numbers = [counted(agent.steps, "step"), counted(agent.facts, "fact"), counted(agent.tokens, "token"), *spent]
     return " · ".join([state, *window, *numbers, f"last seen {seen}"])
 
 
@@ -101,7 +101,13 @@ def facts_command(shared: Shared, name: str, text: str, kind: str, source: str, 
     if found.total > len(facts):
         say(f"{found.total - len(facts)} more; --limit shows them.", err=True)
     elif not facts:
-        say(f"{name} has no such fact.")
+        say(f"{name}: {_nothing_found(kind, narrowed=bool(text or source))}")
+
+
+def _nothing_found(kind: str, *, narrowed: bool) -> str:
+    if narrowed:
+        return "no such fact; `selfpager search` finds it in other words."
+    return "no fact is true now; --kind all lists those that have ended, too." if kind == "current" else "no such fact."
 
 
 def line_of(fact: Fact) -> str:

@@ -9,11 +9,10 @@ import click
 from agents import tasks
 from agents.agent import Agent
 from agents.cli.common import AS_HELP, FAILED, STOPPED, Shared, agent_file, command, import_option
-from agents.cli.task_report import asking, asks_next, counted, summary
-from agents.cli.terminal import Printer, begin, stoppable
-from agents.cli.visible import say, visible
+from agents.cli.task_report import asking, asks_next, summary
+from agents.cli.terminal import Printer, begin, opened, stoppable
+from agents.cli.visible import counted, say, visible
 from agents.events import Event, Planned, Replied, Stopped
-from agents.models.model import ModelRefusedError
 from agents.models.patience import Patience
 from pager import shortened
 from pager.errors import PagerError, RejectedError
@@ -48,12 +47,7 @@ def run_command(
         # Once: a helper may ask again, for another call of its own, under the id of the same one.
         return approval if waiting == [call.id] and waiting.pop() else printer.ask(call)
 
-    with Agent.load(
-        file, home=shared.home_address, as_name=shared.as_name, approve=approve,
-        patience=Patience(total_seconds=OUTAGE_SECONDS), task=True,
-    ) as agent:  # fmt: skip
-        if problem := agent.model.problem():
-            raise ModelRefusedError(problem)
+    with opened(shared, file, approve=approve, patience=Patience(total_seconds=OUTAGE_SECONDS), task=True) as agent:
         begin(agent, printer, conversations)
         held = str(agent.meter.limits)
         printer.print_dimmed(f"limits: {held}" if held else "no limits: it works until it is done (YAML: limits)")

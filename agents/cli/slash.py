@@ -1,8 +1,4 @@
-"""The commands of a conversation: a line that begins with a slash is for the memory, and never goes to the model.
-
->>> is_command("/facts"), is_command("exit"), is_command("I read /etc/hosts")
-(True, True, False)
-"""
+"""The commands of a conversation: a line that begins with a slash is for the memory, and never goes to the model."""
 
 from collections.abc import Callable
 
@@ -21,6 +17,8 @@ from pager.errors import PagerError
 LEAVING = frozenset({"/quit", "/exit", "quit", "exit"})
 FACTS_SHOWN, HITS_SHOWN = 20, 10
 SAID_CHARS = 200
+NO_FACT = "No fact is stored yet. The agent stores facts as it talks."
+NO_SUCH_FACT = "No fact that is true now holds these words; /search finds others, too."
 UNDONE = {  # field of Withdrawn -> the words before its ids or names
     "facts": "facts that ended",
     "restored": "facts that are true again",
@@ -34,17 +32,12 @@ HELP = """\
 /facts [text]   the newest facts, or those with this text
 /search text    what would be found for a text, best first
 /trace text     where a text has been, and if the model sees it
-  /undo           take back what you said last, with its answer and what came of it
+/undo           take back what you said last, and all that came of it
 /resume         go on with a turn that was stopped
 /quit           leave, also in the middle of a turn; so does Ctrl-D
 
 Enter sends, Alt-Enter or Ctrl-J begins a new line. Pasted lines are one message. Ctrl-C cuts the answer off.
 To say something that begins with a slash, put a space before it."""
-
-
-def is_command(line: str) -> bool:
-    """Return True for a line that is not meant for the model."""
-    return line.startswith("/") or line.strip() in LEAVING
 
 
 def run(line: str, name: str, agent: Agent, console: Console) -> None:
@@ -78,16 +71,18 @@ def _core(_: str, agent: Agent, __: str, ___: Console) -> RenderableType:
 
 def _facts(_: str, agent: Agent, text: str, __: Console) -> RenderableType:
     rows = agent.memory.inspect.facts("current", text=text, limit=FACTS_SHOWN).rows
-    return Text("\n".join(visible(line_of(use.fact)) for use in rows) or "There is no such fact.")
+    return Text("\n".join(visible(line_of(use.fact)) for use in rows) or (NO_SUCH_FACT if text else NO_FACT))
 
 
 def _search(_: str, agent: Agent, text: str, __: Console) -> RenderableType:
-    hits = agent.memory.search(text, limit=HITS_SHOWN)
+    with agent.reading() as reader:
+        hits = reader.search(text, limit=HITS_SHOWN)
     return Text("\n".join(visible(line_of_hit(hit)) for hit in hits) or "Nothing would be found.")
 
 
 def _trace(_: str, agent: Agent, text: str, __: Console) -> RenderableType:
-    return drawn_trace(trace(agent.memory, text, None))
+    with agent.reading() as reader:
+        return drawn_trace(trace(reader, text, None))
 
 
 def _undo(_: str, agent: Agent, __: str, ___: Console) -> RenderableType:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from agents import tasks
 from agents.agent import Agent
+from agents.cli.visible import counted
 from agents.config.tool_sections import FilesTool
 from agents.events import Event, Replied, ToolFinished
 from agents.tasks import Task
@@ -13,15 +14,6 @@ from pager.types import Json
 WRITING = frozenset({"write_file", "edit_file"})  # tools whose `path` is a file of the result
 STEPS_AT_ONCE = 200
 SHOWN_FILES = 20
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its word.
-
-    >>> counted(1, "step"), counted(2_000, "step")
-    ('1 step', '2,000 steps')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -7,12 +7,13 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from agents.cli.common import Shared
 from agents.cli.visible import Harmless, confirm, say, visible
 from agents.events import (
     ApprovalNeeded,
@@ -29,6 +30,7 @@ from agents.events import (
 from agents.explain.json_form import to_json
 from agents.importing import import_conversations
 from pager import shortened
+from pager.errors import PagerError
 from pager.types import Call
 
 if TYPE_CHECKING:
@@ -239,6 +241,26 @@ class Printer:
             self._in_line = False
 
 
+@contextmanager
+def opened(shared: Shared, file: Path, **options: Any) -> Generator[Agent]:
+    """Open the agent of a file. Raise ModelRefusedError if its model cannot answer. A new agent leaves no files if
+    nothing is said in it."""
+    from agents.agent import Agent
+    from agents.models.model import ModelRefusedError
+
+    before, name = shared.home.names(), ""
+    try:
+        with Agent.load(file, home=shared.home_address, as_name=shared.as_name, **options) as agent:
+            name = shared.as_name or agent.config.name
+            if problem := agent.model.problem():
+                raise ModelRefusedError(problem)
+            yield agent
+    finally:
+        if name and name not in before:
+            with suppress(PagerError):  # another process has opened it since
+                shared.home.remove_if_unused(name)
+
+
 def begin(agent: Agent, printer: Printer, conversations: Path | None) -> None:
     """Print the remarks of an agent that was just opened, and import the conversations of `--import`."""
     for remark in agent.remarks:
@@ -261,11 +283,9 @@ def stoppable(agent: Agent, printer: Printer, *, cuts: bool = False) -> Generato
         tool = printer.running_tool
         if cuts and tool is None:
             raise KeyboardInterrupt
-        then = ", and drops what it has not done" if cuts else ""
-        say(
-            f"stopping {f'when {tool} is done' if tool else 'at the next step'}; Ctrl-C again stops now{then}", err=True
-        )
-        agent.stop()
+        agent.stop()  # before it is said: who reads that it stops may count on it
+        when, then = f"when {tool} is done" if tool else "at the next step", ", and drops what it has not done"
+        say(f"stopping {when}; Ctrl-C again stops now{then if cuts else ''}", err=True)
 
     signal.signal(signal.SIGINT, on_interrupt)
     try:

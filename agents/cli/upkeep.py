@@ -71,7 +71,7 @@ def check_command(shared: Shared, name: str, fix: bool, file: Path | None, as_li
 def export_command(shared: Shared, name: str, target: str, as_line: bool) -> None:
     """Write everything of the agent NAME into FILE. The agent may be running.
 
-    What its helpers answered and found is in it, their own memories are not.
+    The memories of its helpers are in it, too.
 
     With a slash at its end, or for a folder that exists, DIR/ becomes a mirror: Markdown files for people and for git.
     What you edit there, `import DIR/` takes back. FILE is the backup; a mirror has neither requests nor the ledger.
@@ -95,7 +95,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
 
     \b
     FILE is one of
-      an exported agent   whose name must not be taken yet
+      an exported agent   whose name must not be taken yet; nothing that it was at is gone on with
       JSON, JSON lines    conversations: messages of OpenAI or Anthropic, of the Responses API, the exports of ChatGPT
                           and claude.ai (conversations.json), or messages with role and text
       .md, or a folder    of Markdown (CLAUDE.md, MEMORY.md): each section becomes a fact

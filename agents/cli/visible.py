@@ -96,3 +96,12 @@ def _escaped(character: str) -> str:
     if code == 0x7F:
         return "\u2421"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its word.
+
+    >>> counted(1, "step"), counted(2_000, "step")
+    ('1 step', '2,000 steps')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

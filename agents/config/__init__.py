@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         PricesConfig,
         RecallConfig,
         Section,
+        SleepConfig,
         SummarizeConfig,
         SummaryConfig,
         WindowConfig,
@@ -55,6 +56,7 @@ __all__ = [
     "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig",
     "EmbedderConfig", "FilesTool", "FunctionTool", "HelperTool", "IndexServerConfig", "LimitsConfig", "MemoryConfig",
     "ModelConfig", "PrefetchConfig", "PricesConfig", "ProviderTool", "RecallConfig", "Section", "ServerConfig",
-    "ServerTools", "ShellTool", "SummarizeConfig", "SummaryConfig", "ToolConfig", "WebTool", "WindowConfig", "load",
+    "ServerTools", "ShellTool", "SleepConfig", "SummarizeConfig", "SummaryConfig", "ToolConfig", "WebTool",
+    "WindowConfig", "load",
 ]  # fmt: skip
 __getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections", "tool_sections"))

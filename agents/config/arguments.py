@@ -19,6 +19,7 @@ from agents.meter import Prices, RunLimits
 from agents.models.model import Model
 from agents.tools.functions import Tool
 from pager import BlockSpec, EmbedderChoice, Limits, Prefetch
+from pager.errors import brief
 
 OF_MODEL = ("name", *(name for name in vars(Model) if not name.startswith("_")))
 _WANTED: dict[str, tuple[Any, str]] = {
@@ -52,17 +53,17 @@ def from_arguments(
     """
     given = {"core": core, "window": window, "memory_tools": memory_tools, "prefetch": prefetch, **others}
     problems = [
-        _problem(name, f"give {wanted}, not {given[name]!r:.100}.")
+        _problem(name, f"give {wanted}, not {brief(given[name])}.")
         for name, (kind, wanted) in _WANTED.items()
         if not isinstance(given[name], kind)
     ]
     if fault := _fault_of(model):
         problems.append(_problem("model", fault))
     if not isinstance(tools, list | tuple):
-        problems.append(_problem("tools", f"give a list of functions, not {tools!r:.100}."))
+        problems.append(_problem("tools", f"give a list of functions, not {brief(tools)}."))
     if isinstance(core, Mapping):
         problems += [
-            _problem("core", f"give a text or a BlockSpec for the block {name!r:.100}, not {block!r:.100}.")
+            _problem("core", f"give a text or a BlockSpec for the block {brief(name)}, not {brief(block)}.")
             for name, block in core.items()
             if not isinstance(block, str | BlockSpec)  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
         ]
@@ -106,7 +107,7 @@ def _fault_of(model: Any) -> str:
         return f"{model.__name__} is a class; give an object of it, such as {model.__name__}()."
     missing = [name for name in OF_MODEL if not hasattr(model, name)]
     if len(missing) == len(OF_MODEL):
-        return f"give {wanted}, not {model!r:.100}."
+        return f"give {wanted}, not {brief(model)}."
     return f"{type(model).__name__} has no {', '.join(missing)}; let it inherit from agents.Model." if missing else ""
 
 

@@ -13,6 +13,7 @@ from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
 from agents.config.tool_sections import FilesTool, ShellTool
 from agents.config.yaml_file import Document, read_front_matter
 from pager import SkillSpec
+from pager.errors import brief
 
 FILE = "SKILL.md"
 
@@ -57,7 +58,7 @@ def _read(folder: Path, roots: Sequence[Path]) -> SkillSpec:
 def _text_of(document: Document, key: str) -> str:
     value: Any = document.data.get(key)
     if not isinstance(value, str) or not value.strip():
-        what = f"has the {key} {value!r:.80}, which is no text" if value is not None else f"has no {key}"
+        what = f"has the {key} {brief(value, 80)}, which is no text" if value is not None else f"has no {key}"
         place = document.at(key) if key in document.data else document.at()
         raise ConfigError([ConfigProblem(place.value, f"the skill {what}. Write '{key}: ...' into its front matter.")])
     return " ".join(value.split())

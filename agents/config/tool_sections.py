@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 from agents.config.error_messages import alternative
 from agents.config.field_types import Flag, Function, HostAndPort, PositiveNumber, Text, Url
 from agents.config.sections import Section
+from pager.errors import brief
 from pager.safety.redaction import HIDDEN, SHORTEST_PIECE, public_address, redacted
 
 Trust = Literal["trusted", "untrusted"]
@@ -228,7 +229,9 @@ class ProviderTool(ToolSection):
     @classmethod
     def _runs_there(cls, server: str) -> str:
         if not _DATED.fullmatch(server):
-            raise ValueError(f"{server!r:.80} names no tool of a provider; write its type, as web_search_20250305.")
+            raise ValueError(
+                f"{brief(server, 80)} names no tool of a provider; write its type, as web_search_20250305."
+            )
         if here := next((name for name in _RUN_HERE if server.startswith(name)), None):
             raise ValueError(f"{server} is a tool that runs here, not on the provider's servers; {_RUN_HERE[here]}.")
         return server

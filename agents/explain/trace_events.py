@@ -224,6 +224,7 @@ SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
     "reopen": lambda row, _: f"{row.page_id} is true as before: {row.reason}",
     "sleep": lambda row, _: f"{row.actor}: {row.reason}",
     "restore": lambda row, _: f"{row.page_id} says again what {row.detail.get('of')} said, because {row.reason}",
+    "end": lambda row, _: f"{row.page_id} ends again when it did before, because {row.reason}",
     "source": lambda row, _: f"{row.page_id} lost a source: {row.reason}",
     "withdraw": lambda row, _: f"{by(row.actor)} withdrew the turn of {row.page_id}: no search finds it any more",
     "forget": lambda row, _: (

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agents.importing.messages import Record, as_list, as_object, is_message, iso_time, records_of_message, text_of
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 
 HOLDERS = ("messages", "mapping", "chat_messages", "input", "output")
 START_TIMES = ("create_time", "created_at")
@@ -52,7 +52,7 @@ def conversations_in(value: Any, where: str) -> Iterator[Conversation]:
             yield Conversation(name, _records(_messages(entry, place), entry, place))
         return
     if not (is_message(entries[0]) or is_record(entries[0])):
-        raise RejectedError(f"{where} holds no known conversation ({FORMATS}). It begins with {value!r:.100}.")
+        raise RejectedError(f"{where} holds no known conversation ({FORMATS}). It begins with {brief(value)}.")
     yield Conversation("", _records(_numbered(entries, where), {}, where))
 
 
@@ -61,7 +61,7 @@ def _records(messages: Iterator[tuple[str, Any]], whole: Mapping[str, Any], wher
     last = iso_time(start, where) if start is not None else None
     for place, message in messages:
         if not is_record(message) and not is_message(message):
-            raise RejectedError(f"{place} is {message!r:.100}; it has to be an object with role and content.")
+            raise RejectedError(f"{place} is {brief(message)}; it has to be an object with role and content.")
         for record in [dict(message)] if is_record(message) else records_of_message(message, place):
             last = record.get("at", last)
             yield place, record if last is None else {**record, "at": last}
@@ -82,7 +82,7 @@ def _messages(whole: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]
         for place, entry in _numbered(whole["chat_messages"], where):  # claude.ai: a sender instead of a role
             message = as_object(entry)
             if not message.get("sender"):
-                raise RejectedError(f"{place} is {entry!r:.100}; it has to be an object with sender and text.")
+                raise RejectedError(f"{place} is {brief(entry)}; it has to be an object with sender and text.")
             files = [*as_list(message.get("attachments")), *as_list(message.get("files"))]
             attached = [
                 {"type": "document", "title": file.get("file_name"), "text": file.get("extracted_content")}

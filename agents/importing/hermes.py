@@ -73,12 +73,14 @@ def _open(file: Path) -> sqlite3.Connection:
     connection.text_factory = _text
     left = iter(range(MOST_STEPS // 1_000_000))
     connection.set_progress_handler(lambda: 0 if next(left, None) is not None else 1, 1_000_000)
-    tables = _asked(file, connection, "SELECT name FROM sqlite_master WHERE type = 'table'", trust=False)
-    if missing := {"sessions", "messages"} - {row["name"] for row in tables}:
+    try:
+        tables = _asked(file, connection, "SELECT name FROM sqlite_master WHERE type = 'table'", trust=False)
+        if missing := {"sessions", "messages"} - {row["name"] for row in tables}:
+            lacks = " and no table ".join(sorted(missing))
+            raise RejectedError(f"{file} is no database of Hermes: it has no table {lacks}.")
+    except RejectedError:
         connection.close()
-        raise RejectedError(
-            f"{file} is no database of Hermes: it has no table {' and no table '.join(sorted(missing))}."
-        )
+        raise
     return connection
 
 

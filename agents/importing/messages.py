@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.types import Json
 
 Record = Json
@@ -43,7 +43,7 @@ def records_of_message(message: Mapping[str, Any], where: str = "the message") -
     """Yield each tool result as a record of its own, and what was said and called. Raises RejectedError."""
     role = message.get("role", "assistant")
     if not isinstance(role, str) or not role.strip():
-        raise RejectedError(f"{where}: its role is {role!r:.100}; it has to be a text, such as user or assistant.")
+        raise RejectedError(f"{where}: its role is {brief(role)}; it has to be a text, such as user or assistant.")
     common: Record = {"role": "user" if role == "human" else role}
     at = next((message[name] for name in TIMES if message.get(name) is not None), None)
     if at is not None and at != "":
@@ -66,7 +66,7 @@ def records_of_message(message: Mapping[str, Any], where: str = "the message") -
     texts += [text_of(message.get("refusal"), where), *_texts(message.get("audio") or {})]
     calls = message.get("tool_calls")
     if not isinstance(calls, list | None):
-        raise RejectedError(f"{where}: its tool_calls are {calls!r:.100}; they have to be a list of calls.")
+        raise RejectedError(f"{where}: its tool_calls are {brief(calls)}; they have to be a list of calls.")
     texts += [_call(call, where) for call in as_list(calls)]
     yield from _record(common, texts)
 
@@ -97,7 +97,7 @@ def iso_time(at: Any, where: str) -> str:
         return datetime.fromtimestamp(at, UTC).isoformat()
     except (TypeError, ValueError, OverflowError, OSError):
         raise RejectedError(
-            f"{where}: its time is {at!r:.100}; it has to be a text such as 2026-05-03T14:30Z, or seconds since 1970."
+            f"{where}: its time is {brief(at)}; it has to be a text such as 2026-05-03T14:30Z, or seconds since 1970."
         ) from None
 
 
@@ -114,7 +114,7 @@ def text_of(content: Any, where: str) -> str:
         return "\n".join(filter(None, (text_of(part, where) for part in as_list(content))))
     if not _kind(content):
         raise RejectedError(
-            f"{where}: its content is {content!r:.100}; it has to be a text or a list of parts with a type."
+            f"{where}: its content is {brief(content)}; it has to be a text or a list of parts with a type."
         )
     return _part(content)
 
@@ -154,7 +154,7 @@ def _call(call: Any, where: str) -> str:
     function = as_object(as_object(call).get("function") or as_object(call).get("custom"))
     if not function:
         raise RejectedError(
-            f"{where}: a tool call is {call!r:.100}; it has to have a function with name and arguments."
+            f"{where}: a tool call is {brief(call)}; it has to have a function with name and arguments."
         )
     return _called(function.get("name"), function.get("arguments") or function.get("input") or "{}")
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from agents.mirror import folder
 from agents.mirror.forms import VERSION, MalformedError, Parsed, instant, parse, same_text
 from pager import Block, Fact, Memory, MemoryReader
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 
 MOST_ERRORS = 10
 OUTDATED = "Export again to see it, and edit that"
@@ -232,7 +232,7 @@ def _said(file: Parsed) -> tuple[str, str | None, tuple[str, ...]]:
 def _text(file: Parsed, name: str) -> str | None:
     value = file.fields.get(name)
     if value is not None and not isinstance(value, str):
-        raise MalformedError(file.lines[name], f"{name} is a text in double quotes, not {value!r:.60}")
+        raise MalformedError(file.lines[name], f"{name} is a text in double quotes, not {brief(value, 60)}")
     return value
 
 

@@ -23,6 +23,7 @@ from agents.models.model import (
     ModelUnavailableError,
     UnreadableReplyError,
 )
+from pager.errors import brief
 from pager.safety.redaction import redacted
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _blocks(content: Any) -> list[Json]:
     """Return the blocks of a reply. Raise UnreadableReplyError for what no server should send."""
     blocks = cast("list[Json]", content or [])
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UnreadableReplyError(f"the reply's content is {content!r:.100}; it has to be a list of blocks.")
+        raise UnreadableReplyError(f"the reply's content is {brief(content)}; it has to be a list of blocks.")
     return blocks
 
 
@@ -193,7 +194,7 @@ def _errors_translated(client: Anthropic) -> Generator[None]:
     except (anthropic.APIConnectionError, httpx2.RequestError, AssertionError) as error:
         # The assertion is the SDK's: its stream ended before the message had begun.
         what = str(error) or "no message began; does a server of the Messages API answer at model.base_url?"
-        text = redacted(f"the connection to the model at {client.base_url} was lost: {what}", keys)
+        text = redacted(f"the connection to the model at {client.base_url} was lost: {what.rstrip('.')}", keys)
         raise ModelUnavailableError(text) from error
     except anthropic.AnthropicError as error:
         text = redacted(f"{error} Check the model's settings and credentials.", keys)

@@ -32,7 +32,6 @@ MEDIA_STATUSES = frozenset({400, 404, 415, 422})
 NO_MEDIA = re.compile("image input is not supported|cannot identify image", re.IGNORECASE)  # servers say it with 500
 KIND_CHARS = 100
 NOT_ABOUT_SIZE = frozenset({401, 403, 404})
-UNKNOWN_MODEL = re.compile(r"model\b.{0,200}(does not exist|not found)|model: ", re.IGNORECASE)
 TOO_LONG = re.compile(
     "|".join((
         r"prompt is too long|input is too long|too large for model with|request too large|string_above_max_length",
@@ -74,9 +73,15 @@ class Reachable:
             status = getattr(error.__cause__, "status_code", None)
             is_lost = status is None and isinstance(error, ModelUnavailableError)
             # A server without records says 404, too.
-            is_unknown = status == HTTPStatus.NOT_FOUND and UNKNOWN_MODEL.search(str(error))
+            is_unknown = status == HTTPStatus.NOT_FOUND and _names_a_model(str(error).lower())
             return str(error) if is_lost or is_unknown or status in (401, 403) else ""
         return ""
+
+
+def _names_a_model(text: str) -> bool:
+    """Return True if it is the model that is not there, not the address."""
+    behind = text.partition("model")[2]
+    return "model: " in text or "does not exist" in behind or "not found" in behind
 
 
 def is_local(base_url: str | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from agents.tools.functions import Json, Output, Tool, definitions_of
 from pager import Block, Clock, Hit, Memory, MemoryReader, PageText, RejectedError, SkillSpec, count_tokens, one_line
 from pager.clock import format_minute
+from pager.errors import brief
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 from pager.safety.sources import label
 
@@ -256,7 +257,9 @@ class SkillTools:
         skills = self._memory.inspect.skills()
         page = next((skill.id for skill in skills if skill.name == name), None)
         if page is None:
-            raise RejectedError(f"there is no skill {name!r:.80}; there are {', '.join(each.name for each in skills)}.")
+            raise RejectedError(
+                f"there is no skill {brief(name, 80)}; there are {', '.join(each.name for each in skills)}."
+            )
         return _read(self._memory.page_in(page, offset=offset, actor=ACTOR))
 
 

@@ -19,6 +19,7 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from agents.tools.functions import Json, ToolConfigError
+from pager.errors import brief
 from pager.safety import foreign_files
 
 MOST_FAULTS = 5
@@ -39,7 +40,7 @@ class ResultSchema:
         try:
             return cls(TypeAdapter[Any](kind).json_schema(), kind)
         except (PydanticUserError, PydanticSchemaGenerationError, TypeError, NameError) as error:
-            what = f"{kind!r:.100} does not describe a result ({str(error).splitlines()[0]})"
+            what = f"{brief(kind)} does not describe a result ({str(error).splitlines()[0]})"
             raise ToolConfigError(f"{what}. Give a pydantic class, a dataclass or a TypedDict.") from None
 
     @classmethod
@@ -66,7 +67,10 @@ class ResultSchema:
             except ValidationError as error:
                 return _listed((".".join(map(str, each["loc"])), each["msg"]) for each in error.errors())
             return ""
-        errors = sorted(_validator(self.schema).iter_errors(result), key=lambda each: list(map(str, each.path)))
+        try:
+            errors = sorted(_validator(self.schema).iter_errors(result), key=lambda each: list(map(str, each.path)))
+        except RecursionError:
+            return "the result: it is nested too deeply to be compared with the schema."
         return _listed((".".join(map(str, each.path)), str(each.message)) for each in errors)
 
     def read(self, result: Any) -> Any:
@@ -88,6 +92,8 @@ class ResultSchema:
         from referencing.exceptions import Unresolvable
         from referencing.jsonschema import DRAFT202012
 
+        if not isinstance(self.schema.get("$schema", ""), str):
+            return f"$schema is {brief(self.schema['$schema'])}, not the address of a version of JSON schema."
         try:
             _validator(self.schema).check_schema(self.schema)
         except jsonschema.SchemaError as error:
@@ -98,7 +104,7 @@ class ResultSchema:
             try:
                 resolver.lookup(reference)
             except Unresolvable:
-                return f"{reference!r:.200} refers to nothing in it. Other files and addresses are not read."
+                return f"{brief(reference, 200)} refers to nothing in it. Other files and addresses are not read."
         return ""
 
 

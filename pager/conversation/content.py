@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pager.arguments import optional_text
 from pager.blocks import text_block
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.tokens import media
 
 USER_TYPES = ("text", "image", "document", "search_result", "container_upload")
@@ -46,13 +46,15 @@ class _UnusableFileError(RejectedError):
 def check_tools(tools: Any) -> None:
     """Refuse definitions that the Messages API never accepts."""
     if not isinstance(tools, list | tuple):
-        raise RejectedError(f"tools is {tools!r:.100}; give a list of tool definitions.")
+        raise RejectedError(f"tools is {brief(tools)}; give a list of tool definitions.")
     check_json(tools, "tools")
     names: set[str] = set()
     for index, tool in enumerate(cast("Sequence[Any]", tools)):
         name = cast("Mapping[str, Any]", tool).get("name") if isinstance(tool, Mapping) else None
         if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
-            raise RejectedError(f"tool {index} is {tool!r:.100}; give a dict with a name of a-z, A-Z, 0-9, _ and -.")
+            raise RejectedError(
+                f"tool {index} is {brief(cast(object, tool))}; give a dict with a name of a-z, A-Z, 0-9, _ and -."
+            )
         if name in names:
             raise RejectedError(f"two tools are called {name!r}; give each a name of its own.")
         names.add(name)
@@ -98,9 +100,9 @@ def _check_call(block: Mapping[str, Any], where: str) -> None:
     name, given = block.get("name"), block.get("input")
     if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
         allowed = "a name is 1 to 128 of a-z, A-Z, 0-9, _ and -"
-        raise RejectedError(f"{where} calls a tool by the name {name!r:.150}; {allowed}.")
+        raise RejectedError(f"{where} calls a tool by the name {brief(name, 150)}; {allowed}.")
     if not isinstance(given, Mapping):
-        raise RejectedError(f"{where} calls {name} with the input {given!r:.100}; an input is a JSON object.")
+        raise RejectedError(f"{where} calls {name} with the input {brief(given)}; an input is a JSON object.")
 
 
 def check_json(value: Any, where: str, depth: int = 0) -> None:
@@ -110,7 +112,7 @@ def check_json(value: Any, where: str, depth: int = 0) -> None:
     if isinstance(value, Mapping):
         for key, item in cast("Mapping[Any, Any]", value).items():
             if not isinstance(key, str):
-                raise RejectedError(f"{where} has the key {key!r:.100}; keys are texts.")
+                raise RejectedError(f"{where} has the key {brief(key)}; keys are texts.")
             check_json(item, where, depth + 1)
     elif isinstance(value, list | tuple):
         for item in cast("Sequence[Any]", value):
@@ -119,7 +121,7 @@ def check_json(value: Any, where: str, depth: int = 0) -> None:
         raise RejectedError(f"{where} holds a number of {value.bit_length()} bits; give it as a text.")
     elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
         plain = "give texts, numbers, lists and objects"
-        raise RejectedError(f"{where} holds {value!r:.100}, which JSON cannot represent; {plain}.")
+        raise RejectedError(f"{where} holds {brief(value)}, which JSON cannot represent; {plain}.")
 
 
 def _check_blocks(content: Any, types: Collection[str], what: str) -> None:
@@ -131,7 +133,7 @@ def _check_block(block: Any, types: Collection[str], where: str) -> None:
     kind = _kind(block, where)
     if kind not in types:
         way = " Tool results are given with append_result." if kind == "tool_result" else ""
-        raise RejectedError(f"{where} is of the type {kind!r:.100}; it may be {', '.join(types)}.{way}")
+        raise RejectedError(f"{where} is of the type {brief(kind)}; it may be {', '.join(types)}.{way}")
     texts, others = _KEYS[kind]
     _refuse_unknown(block, ("type", *texts, *others), where)
     for name in texts:
@@ -152,14 +154,16 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
     form = cast("Mapping[str, Any]", source).get("type") if isinstance(source, Mapping) else None
     if not isinstance(form, str) or form not in known:
         types = ", ".join(known)
-        raise RejectedError(f"{where} is no {kind}: its source is {source!r:.100}; give a dict of type {types}.")
+        raise RejectedError(
+            f"{where} is no {kind}: its source is {brief(cast(object, source))}; give a dict of type {types}."
+        )
     given, (texts, allowed) = cast("Mapping[str, Any]", source), known[form]
     for name in texts:
         _need_text(given, name, kind, f"the source of {where}")
     more = ("content",) if form == "content" else ()
     _refuse_unknown(given, ("type", *more, *texts), f"the source of {where}")
     if allowed and given["media_type"] not in allowed:
-        wrong = f"the source of {where} has the media_type {given['media_type']!r:.100}"
+        wrong = f"the source of {where} has the media_type {brief(given['media_type'])}"
         raise _UnusableFileError(f"{wrong}; it may be {', '.join(allowed)}. Convert it, or give it as text.")
     if form == "base64" and (wrong := media.defect(kind, given["media_type"], given["data"])):
         raise _UnusableFileError(f"the {kind} in {where} cannot be used: it {wrong}. Give the bytes of a sound file.")
@@ -170,12 +174,14 @@ def _check_source(block: Mapping[str, Any], kind: str, where: str) -> None:
 def _check_citations(block: Mapping[str, Any], kind: str, where: str) -> None:
     given: Any = block.get("citations")
     if kind == "text" and given is not None and not isinstance(given, list):
-        raise RejectedError(f"the citations of {where} are {given!r:.100}; give a list, or leave them out.")
+        raise RejectedError(f"the citations of {where} are {brief(given)}; give a list, or leave them out.")
     if kind not in ("document", "search_result") or "citations" not in block or (given is None and kind == "document"):
         return
     settings: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {"no": given}
     if set(settings) - {"enabled"} or not isinstance(settings.get("enabled", False), bool):
-        raise RejectedError(f"the citations of {where} are {given!r:.100}; give {{'enabled': true}}, or none.")
+        raise RejectedError(
+            f"the citations of {where} are {brief(cast(object, given))}; give {{'enabled': true}}, or none."
+        )
 
 
 def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str) -> None:
@@ -187,7 +193,7 @@ def _refuse_unknown(given: Mapping[str, Any], known: Collection[str], where: str
 
 def _blocks(content: Any, what: str) -> Sequence[Any]:
     if not isinstance(content, list | tuple):
-        raise RejectedError(f"the content of {what} is {content!r:.100}; give a text or a list of content blocks.")
+        raise RejectedError(f"the content of {what} is {brief(content)}; give a text or a list of content blocks.")
     return cast("Sequence[Any]", content)
 
 
@@ -195,10 +201,10 @@ def _kind(block: Any, where: str) -> str:
     kind = cast("Mapping[str, Any]", block).get("type") if isinstance(block, Mapping) else None
     if not isinstance(kind, str):
         example = {"type": "text", "text": "..."}
-        raise RejectedError(f"{where} is {block!r:.100}; give a dict with a type, such as {example}.")
+        raise RejectedError(f"{where} is {brief(cast(object, block))}; give a dict with a type, such as {example}.")
     return kind
 
 
 def _need_text(block: Mapping[str, Any], name: str, kind: str, where: str) -> None:
     if not isinstance(block.get(name), str):
-        raise RejectedError(f"{where} is no {kind} block: its {name} is {block.get(name)!r:.100}; give a text.")
+        raise RejectedError(f"{where} is no {kind} block: its {name} is {brief(block.get(name))}; give a text.")

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pager.blocks import THINKING, as_blocks, clean, is_blank, text_block
 from pager.conversation.content import check_reply
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.markup import NO_TEXT
 from pager.safety.sources import read_source
 from pager.types import Json, Usage
@@ -70,7 +70,7 @@ def read(reply: str | Mapping[str, Any] | Any, usage: Mapping[str, Any] | Usage 
     if raw.get("role", "assistant") != "assistant":
         raise RejectedError(f"the reply's role is {raw['role']!r}, not 'assistant'.")
     if not isinstance(stop, str):
-        raise RejectedError(f"the stop_reason of the reply is {stop!r:.100}; it has to be a text.")
+        raise RejectedError(f"the stop_reason of the reply is {brief(stop)}; it has to be a text.")
     content: Any = raw.get("content") or []
     sources: frozenset[str] = frozenset()
     if not isinstance(content, str) and not _is_plain_text(content):

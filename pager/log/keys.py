@@ -81,25 +81,24 @@ class Keys:
             )
         return Cipher(None, masters[master]).open(wrapped, place("key", root, key))
 
-    def make(self, agent: int) -> Box:
+    def make(self, transaction: Transaction, agent: int) -> Box:
         """Return what seals the rows of a new agent. It gets a key if there is a master key.
 
         Raises RejectedError where there is none though other agents are encrypted: that is a mistake, not a wish.
         """
-        with self._server.transaction() as transaction:
-            [(is_helper, some_are)] = transaction.rows(
-                """SELECT strpos(name, '/') > 0, EXISTS (SELECT FROM selfpager.keys)
-                   FROM selfpager.agents WHERE id = %s""",
-                (agent,),
+        [(is_helper, some_are)] = transaction.rows(
+            """SELECT strpos(name, '/') > 0, EXISTS (SELECT FROM selfpager.keys)
+               FROM selfpager.agents WHERE id = %s""",
+            (agent,),
+        )
+        if not is_helper and master_keys():
+            self.replace(transaction, agent)
+        elif not is_helper and some_are:
+            raise RejectedError(
+                f"agents in {self._server.public} are encrypted, and this process has no master key to encrypt "
+                f"a new one: set {FILE_VARIABLE} or {VARIABLE}."
             )
-            if not is_helper and master_keys():
-                self.replace(transaction, agent)
-            elif not is_helper and some_are:
-                raise RejectedError(
-                    f"agents in {self._server.public} are encrypted, and this process has no master key to encrypt "
-                    f"a new one: set {FILE_VARIABLE} or {VARIABLE}."
-                )
-            return self.box(transaction, agent)
+        return self.box(transaction, agent)
 
     def replace(self, transaction: Transaction, agent: int) -> None:
         """Give an agent a new key. Its old one is gone, so its rows have to be sealed anew in this transaction."""

@@ -4,7 +4,9 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,13 @@ from pager.log.commands import CommandRows, seal_commands
 from pager.log.log import Log
 from pager.log.postgres import Server
 from pager.log.rows import Claim, Rows
-from pager.log.states import Restored
+from pager.log.states import Content
 from pager.store import Store
 from pager.store.files import AgentFiles
+from pager.store.maintenance import copy_database
 from pager.store.schema import VERSION
-from pager.upkeep.inbox import Commands
+from pager.upkeep import inbox
+from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import PAUSES_SECONDS
 from pager.upkeep.place import Directory, Opened, Place, Places
 
@@ -45,12 +49,19 @@ class Agents(Places):
         return _Aside(Cache(), name)
 
     def install(self, aside: Directory, name: str) -> None:
-        """Upload the database, with the commands that still wait."""
-        PostgresPlace(self._rows, name).upload(aside)
+        """Upload the databases of the agent and its helpers, with the commands that still wait."""
+        self._rows.states.upload(_contents(aside.files, name))
 
     def wrap_keys(self) -> tuple[int, int]:
         """Wrap the key of each encrypted agent."""
         return self._rows.keys.wrap_again()
+
+
+def _contents(files: AgentFiles, name: str) -> Iterator[Content]:
+    commands = CommandFiles(files)
+    yield Content(name, files.database, {command: commands.read(command) for command in commands.ids()})
+    for helper in files.of_helpers():
+        yield from _contents(helper, f"{name}/{helper.directory.name}")
 
 
 class _Aside(Directory):
@@ -82,7 +93,8 @@ class PostgresPlace(Place):
 
     def is_taken(self) -> bool:
         """Return True if there is an agent, or one is being made."""
-        return self._rows.state(self._row_name) is not None
+        state = self._rows.state(self._row_name)
+        return state is not None and (state.seq > 0 or state.owner is not None)
 
     def identity(self) -> object:
         """Return the number of the last commit: a reader has a copy of its own."""
@@ -98,10 +110,8 @@ class PostgresPlace(Place):
             cache = Cache()
             files = AgentFiles(cache.path)
             state = self._rows.state(self._row_name)
-            if state and state.seq:
-                restored = self._rows.states.restore(claim.agent, files.database)
-            else:
-                restored = Restored(0, 0, 0, box=self._rows.keys.make(claim.agent))
+            states = self._rows.states
+            restored = states.restore(claim.agent, files.database) if state and state.seq else states.begin(claim.agent)
             log = Log(self._row_name, self._rows, claim, restored)
             store = Store(files.database, clock, log=log)
         except BaseException:
@@ -161,20 +171,15 @@ class PostgresPlace(Place):
             raise
         return Opened(store, files.index, CommandRows(self._rows, state.agent, restored.box), cache.close)
 
-    def upload(self, aside: Directory) -> None:
-        """Make a closed memory the content of this place, which has none."""
-        self._rows.create(self._row_name)
-        claim = self._rows.claim(self._row_name, {"pid": os.getpid(), "host": "", "command": "import", "since": ""})
-        if claim is None:
-            raise InUseError(self._in_use())
-        try:
-            box = self._rows.keys.make(claim.agent)
-            self._rows.states.upload(claim, aside.files.database, box)
-            commands = CommandRows(self._rows, claim.agent, box)
-            for command in aside.commands.ids():
-                commands.write(command, aside.commands.read(command))
-        finally:
-            self._rows.release(claim)
+    def copy_to(self, file: Path) -> None:
+        """Restore a copy of what was last committed, and copy that."""
+        state, pending = self._rows.state(self._row_name), inbox.pack(self.commands)
+        if state is None:
+            raise NotFoundError(f"there is no memory in {self.name}.")
+        with closing(Cache()) as cache:
+            database = AgentFiles(cache.path).database
+            self._rows.states.restore(state.agent, database)
+            copy_database(database, file, pending)
 
     def restore(self, at: datetime, aside: Directory) -> None:
         """Restore an earlier state, as far back as `keep_days` reaches."""
@@ -189,16 +194,13 @@ class PostgresPlace(Place):
         No command comes in meanwhile. Those that are sent afterwards are sealed with the new key: see `CommandRows`.
         """
         with ExitStack() as claimed:
-            places = [
-                self,
-                *(PostgresPlace(self._rows, name) for name in self._rows.names_below(self._row_name, all=True)),
-            ]
-            claims = [each._claim(clock) for each in places]  # of all, before anything is changed
-            for claim in claims:
-                claimed.callback(self._rows.release, claim)
-            cache = Cache()
-            claimed.callback(cache.close)
-            files = [cache.path / str(number) for number in range(len(claims))]
+            names = [self._row_name, *self._rows.names_below(self._row_name, deep=True)]
+            claims = list[Claim]()
+            for name in names:  # all of them, before anything is changed
+                claims.append(PostgresPlace(self._rows, name)._claim(clock))
+                claimed.callback(self._rows.release, claims[-1])
+            cache = claimed.enter_context(closing(Cache()))
+            files = [cache.path / str(claim.agent) for claim in claims]
             held = [self._rows.states.restore(claim.agent, file) for claim, file in zip(claims, files, strict=True)]
             boxes = [each.box for each in held]
             with self._rows.server.transaction() as transaction:

@@ -1,11 +1,10 @@
 """Connections to Postgres: a pool for each address, no statement without a time limit, errors that say what to do.
 
-`ask` is for what may run twice, and is tried twice: a pool does not notice that Postgres was restarted. `tell` runs its
+`ask` is for what may run twice, and is tried twice: not every lost connection is noticed before. `tell` runs its
 statements once, in one transaction; when it raises, nobody knows if they were committed.
 """
 
 import atexit
-import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,17 +13,19 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pager.errors import NewerFormatError, RejectedError, StorageError
+from pager.log.pool import BusyError, Pool
 from pager.log.tables import CREATE, LAYOUT
 from pager.safety.redaction import public_address, redacted
 
 try:
     import psycopg
     from psycopg import Connection
+    from psycopg.pq import TransactionStatus
     from psycopg.rows import TupleRow
-    from psycopg_pool import ConnectionPool, PoolTimeout
 except ImportError:
     raise RejectedError(
-        "a home in Postgres needs the package psycopg, which is not installed: pip install 'selfpager[fleet]'"
+        "a home in Postgres needs the package psycopg, which is not installed: pip install 'selfpager[fleet]', "
+        "or 'selfpager-memory[fleet]' where the agent is not"
     ) from None
 
 Row = tuple[Any, ...]
@@ -35,7 +36,6 @@ OPTIONS = {  # also in the query of an address: default, least, most
     "limit_seconds": (10.0, 0.1, 3600.0),
     "keep_days": (7.0, 0.0, 3650.0),  # of the past of each agent
 }
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # or Python prints what we raise
 
 
 class UnavailableError(StorageError):
@@ -50,12 +50,6 @@ class _Limited(Connection[TupleRow]):
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for Postgres, as long as the limit allows."""
         return super().wait(gen, interval, self.limit_seconds if timeout is None else timeout)
-
-
-def _configure(connection: Connection[TupleRow]) -> None:
-    """Do not take a commit for durable that Postgres has not written. Stronger settings of the server stay."""
-    durable = "set_config('synchronous_commit', 'on', false)"
-    connection.execute(f"SELECT CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END")
 
 
 class Transaction:
@@ -102,11 +96,8 @@ class Server:
             "tcp_user_timeout": int(self.limit_seconds * 1000), "keepalives_idle": 30,
         }  # fmt: skip
         self._owner = os.getpid()
+        self._pool = Pool(self._connect, CONNECTIONS)
         self._create_tables()
-        self._pool: ConnectionPool[Any] = ConnectionPool(
-            self._address, connection_class=self._class, kwargs=self._arguments, configure=_configure, min_size=0,
-            max_size=CONNECTIONS, timeout=self.limit_seconds, reconnect_timeout=self.limit_seconds, open=True,
-        )  # fmt: skip
 
     def close(self) -> None:
         """Close all connections. Not in a forked child: they are its parent's."""
@@ -114,13 +105,13 @@ class Server:
             with self._making:
                 for key in [key for key, made in self._made.items() if made is self]:
                     del self._made[key]
-            self._pool.close(timeout=2)
+            self._pool.close()
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement that may run twice, and return its rows."""
         with suppress(UnavailableError):
             return self.tell((sql, values))
-        self._pool.check()
+        self._pool.drop_idle()  # what ended one of them has ended the others
         return self.tell((sql, values))
 
     def tell(self, *statements: Statement) -> list[Row]:
@@ -159,43 +150,40 @@ class Server:
                 "a forked child cannot use its parent's connections to Postgres; open a home of its own."
             )
         try:
-            connection = self._pool.getconn()
-        except (PoolTimeout, psycopg.Error) as error:
-            with self._connect():  # the pool only says that it has none; this says why
-                pass
+            with self._pool.lend(self.limit_seconds) as connection:
+                try:
+                    yield connection
+                except BaseException as error:
+                    is_known = isinstance(error, Exception) and not isinstance(error, psycopg.OperationalError)
+                    if not is_known or connection.info.transaction_status != TransactionStatus.IDLE:
+                        connection.close()  # nobody knows in which state it is
+                    raise
+        except (psycopg.Error, BusyError) as error:
             raise self._unavailable(error) from error
-        try:
-            yield connection
-        except BaseException as error:
-            if not isinstance(error, Exception) or isinstance(error, psycopg.OperationalError):
-                connection.close()  # nobody knows in which state it is
-            if isinstance(error, psycopg.Error):
-                raise self._unavailable(error) from error
-            raise
-        finally:
-            self._pool.putconn(connection)
 
-    @contextmanager
-    def _connect(self) -> Generator[Connection[TupleRow]]:
-        """Open a connection of its own, whose error says why none can be had."""
+    def _connect(self) -> Connection[TupleRow]:
+        connection = self._class.connect(self._address, **self._arguments)
         try:
-            with self._class.connect(self._address, **self._arguments) as connection:
-                yield connection
-        except psycopg.Error as error:
-            raise self._unavailable(error) from error
+            # A commit that Postgres has not written is not durable. Stronger settings of the server stay.
+            durable = "set_config('synchronous_commit', 'on', false)"
+            connection.execute(f"SELECT CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _unavailable(self, error: Exception) -> StorageError:
         reason = redacted(" ".join(str(error).split()), [self._address]) or type(error).__name__
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             way = "Give its user the right to create a schema there (GRANT CREATE ON DATABASE ...)"
-        elif isinstance(error, psycopg.errors.SerializationFailure):
+        elif isinstance(error, psycopg.errors.SerializationFailure | BusyError):
             way = "Try again"
         else:
             way = "Check that it runs and takes this user, then try again; what was acknowledged is there"
         return UnavailableError(f"the Postgres at {self.public} does not do it: {reason}. {way}.")
 
     def _create_tables(self) -> None:
-        with self._connect() as connection:
+        with self._connection() as connection:
             if connection.execute("SELECT to_regclass('selfpager.about')").fetchone() == (None,):
                 with connection.transaction():
                     connection.execute("SELECT pg_advisory_xact_lock(7364001)")  # of two that begin at once

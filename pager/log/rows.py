@@ -76,11 +76,11 @@ class Rows:
         found = self.server.ask("SELECT name FROM selfpager.agents WHERE seq > 0 AND strpos(name, '/') = 0 ORDER BY 1")
         return [row[0] for row in found]
 
-    def names_below(self, name: str, *, all: bool = False) -> list[str]:  # noqa: A002
-        """Return the names of an agent's helpers, sorted, without theirs unless `all` are asked for."""
+    def names_below(self, name: str, *, deep: bool = False) -> list[str]:
+        """Return the names of an agent's helpers, sorted, without theirs unless `deep`."""
         sql = """SELECT name FROM selfpager.agents WHERE seq > 0 AND starts_with(name, %s)
                  AND (%s OR strpos(substr(name, %s), '/') = 0) ORDER BY 1"""
-        return [row[0] for row in self.server.ask(sql, (f"{name}/", all, len(name) + 2))]
+        return [row[0] for row in self.server.ask(sql, (f"{name}/", deep, len(name) + 2))]
 
     def state(self, name: str) -> State | None:
         """Return an agent as it is now; None if there is none."""

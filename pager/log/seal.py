@@ -14,7 +14,10 @@ from uuid import UUID
 class Box(Protocol):
     """Seals the rows of one agent."""
 
-    key: UUID | None  # the id of the key; None for rows in clear
+    @property
+    def key(self) -> UUID | None:
+        """Return the id of the key; None for rows in clear."""
+        ...
 
     def seal(self, data: bytes, place: bytes) -> bytes:
         """Return data as the row at a place holds it."""
@@ -28,7 +31,7 @@ class Box(Protocol):
 class Plain:
     """Rows in clear: zlib's checksum says if one was damaged."""
 
-    key = None
+    key: UUID | None = None
 
     def seal(self, data: bytes, place: bytes) -> bytes:
         """Return data as it is."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from pager.errors import AgentLostError, NotFoundError, RejectedError
 from pager.log.keys import Keys
@@ -38,6 +38,14 @@ _FOLDED = "UPDATE selfpager.agents SET folded = %s WHERE id = %s AND claim = %s 
 _BASE = """
     INSERT INTO selfpager.bases VALUES (%s, %s, coalesce((SELECT at FROM selfpager.commits
         WHERE agent = %s AND seq = %s AND part = 0), clock_timestamp()), %s, %b)"""
+# Also in place of one that somebody began to create and left. If they do go on, their fence is an old one.
+_CREATED = """
+    INSERT INTO selfpager.agents AS old (name, format, seq, folded) VALUES (%s, %s, 1, 1)
+    ON CONFLICT (name) DO UPDATE SET format = excluded.format, seq = 1, folded = 1,
+        fence = old.fence + 1, claim = NULL, owner = NULL
+    WHERE old.seq = 0 AND (old.owner IS NULL OR old.lease_until < clock_timestamp())
+    RETURNING id"""
+_COMMAND = "INSERT INTO selfpager.commands VALUES (%s, %s, %b)"
 _NEWEST = """
     SELECT a.seq, b.seq, b.size_bytes, b.versions FROM selfpager.agents a
     JOIN selfpager.bases b ON b.agent = a.id AND b.seq = a.folded WHERE a.id = %s"""
@@ -97,12 +105,25 @@ class Restored:
         return [self.seq if number in self.changed_chunks else seq for number, seq in enumerate(padded)]
 
 
+class Content(NamedTuple):
+    """An agent that is created: its database, and the commands that wait."""
+
+    name: str
+    database: Path
+    commands: Mapping[str, str]
+
+
 class States:
     """The states of the agents in one Postgres."""
 
     def __init__(self, server: Server, keys: Keys) -> None:
         self._server = server
         self._keys = keys
+
+    def begin(self, agent: int) -> Restored:
+        """Return the state of an agent without content. It gets its key."""
+        with self._server.transaction() as transaction:
+            return Restored(0, 0, 0, box=self._keys.make(transaction, agent))
 
     def fold(self, claim: Claim, held: Restored, chunks: Iterator[tuple[int, bytes]]) -> None:
         """Add a base, after commit `held.seq`, with new versions of these chunks.
@@ -144,33 +165,41 @@ class States:
             target.truncate(restored.size_bytes)
             return restored
 
-    def upload(self, claim: Claim, file: Path, box: Box) -> None:
-        """Make a database file the content of an agent that has none."""
-        held = Restored(1, 1, file.stat().st_size, box=box)
-        held.changed_chunks.update(range(-(-held.size_bytes // CHUNK_BYTES)))
-        with self._server.transaction() as transaction, file.open("rb") as source:
-            pieces = enumerate(iter(partial(source.read, CHUNK_BYTES), b""))
-            _write_chunks(transaction, claim.agent, held, ((number, pack_chunk(piece)) for number, piece in pieces))
-            uploaded = """UPDATE selfpager.agents SET seq = 1, folded = 1, format = %s
-                          WHERE id = %s AND claim = %s AND seq = 0 RETURNING id"""
-            if not transaction.rows(uploaded, (VERSION, claim.agent, claim.id)):
-                raise AgentLostError("another worker owns the agent; nothing was stored.")
-            transaction.rows("DELETE FROM selfpager.bases WHERE agent = %s", (claim.agent,))
-            _write_base(transaction, claim.agent, held)
+    def upload(self, contents: Iterable[Content]) -> None:
+        """Create agents, each after its owner, all or none. Raises RejectedError if one of these names is taken."""
+        with self._server.transaction() as transaction:
+            for name, file, commands in contents:
+                created = transaction.rows(_CREATED, (name, VERSION))
+                if not created:
+                    taken = f"there is an agent {name} in {self._server.public} already"
+                    raise RejectedError(f"{taken}; choose another name.")
+                agent = created[0][0]
+                box = self._keys.make(transaction, agent)
+                transaction.rows("DELETE FROM selfpager.bases WHERE agent = %s", (agent,))
+                _write_file(transaction, agent, Restored(1, 1, file.stat().st_size, box=box), file)
+                sealed = [
+                    (id_, box.seal(text.encode(), place("command", agent, id_))) for id_, text in commands.items()
+                ]
+                transaction.run_many(_COMMAND, [(agent, *command) for command in sealed])
 
     def seal_anew(self, transaction: Transaction, claim: Claim, held: Restored, file: Path) -> None:
         """Replace all rows of an agent by a base of this file, with the key that it has in this transaction."""
         held.box = self._keys.box(transaction, claim.agent)
-        held.changed_chunks.update(range(-(-held.size_bytes // CHUNK_BYTES)))
         for table in ("commits", "chunks", "bases"):
             transaction.rows(f"DELETE FROM selfpager.{table} WHERE agent = %s", (claim.agent,))
-        with file.open("rb") as source:
-            pieces = enumerate(iter(partial(source.read, CHUNK_BYTES), b""))
-            _write_chunks(transaction, claim.agent, held, ((number, pack_chunk(piece)) for number, piece in pieces))
         sql = "UPDATE selfpager.agents SET folded = seq WHERE id = %s AND claim = %s AND seq = %s RETURNING id"
         if not transaction.rows(sql, (claim.agent, claim.id, held.seq)):
             raise AgentLostError("another worker owns the agent; nothing was changed.")
-        _write_base(transaction, claim.agent, held)
+        _write_file(transaction, claim.agent, held, file)
+
+
+def _write_file(transaction: Transaction, agent: int, held: Restored, file: Path) -> None:
+    """Store a database file as a base."""
+    held.changed_chunks.update(range(-(-held.size_bytes // CHUNK_BYTES)))
+    with file.open("rb") as source:
+        pieces = enumerate(iter(partial(source.read, CHUNK_BYTES), b""))
+        _write_chunks(transaction, agent, held, ((number, pack_chunk(piece)) for number, piece in pieces))
+    _write_base(transaction, agent, held)
 
 
 def _write_chunks(transaction: Transaction, agent: int, held: Restored, chunks: Iterator[tuple[int, bytes]]) -> None:

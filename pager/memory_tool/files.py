@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pager.blocks import clean
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.memory import Memory
 from pager.memory_tool import text as texts
 from pager.memory_tool.tree import ARCHIVE, AREAS, CORE, RECALL, ROOT, MemoryTree, Place, path_of, place_of
@@ -51,7 +51,7 @@ class MemoryFiles:
         """Execute a command as the model gave it, in one transaction. Raises RejectedError if it is refused."""
         name = command.get("command")
         if not isinstance(name, str) or name not in COMMANDS:
-            raise RejectedError(f"Unknown command: {name!r:.100}. There are: {', '.join(COMMANDS)}.")
+            raise RejectedError(f"Unknown command: {brief(name)}. There are: {', '.join(COMMANDS)}.")
         arguments = clean(_checked(name, command))
         with self._writer.transaction() if self._writer else self._memory.read_snapshot():
             if name == "view":
@@ -237,7 +237,7 @@ def _checked(name: str, command: Mapping[str, Any]) -> dict[str, Any]:
     for argument, kind in COMMANDS[name].items():
         value = command.get(argument)
         if kind is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-            problem = "missing" if value is None else f"{value!r:.100}"
+            problem = "missing" if value is None else f"{brief(value)}"
             wanted = "number" if kind is int else "text"
             raise RejectedError(f"{name}: `{argument}` is {problem}; it has to be a {wanted}.")
         arguments[argument] = value

@@ -15,7 +15,7 @@ from anthropic import BaseModel
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types.beta import BetaCacheControlEphemeralParam
 
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.memory import Memory
 from pager.memory_tool.files import ACTOR, MemoryFiles
 from pager.reader import MemoryReader
@@ -73,7 +73,7 @@ def _files(memory: Memory | MemoryReader, source: str | None) -> MemoryFiles:
 
 def _answer(files: MemoryFiles, command: object) -> str:
     if not isinstance(command, Mapping):
-        raise ToolError(f"the input is {command!r:.100}; it has to be an object with a command.")
+        raise ToolError(f"the input is {brief(command)}; it has to be an object with a command.")
     try:
         return files.run(cast("Mapping[str, Any]", command))
     except RejectedError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pager import tokens
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 
 NUMBER_WIDTH = 6
 LEVELS = 2
@@ -34,7 +34,7 @@ def lines_in_range(lines: Sequence[str], view_range: Any) -> tuple[Sequence[str]
     ends = cast("list[Any]", view_range) if isinstance(view_range, list) else []
     if len(ends) != 2 or not all(type(end) is int for end in ends):
         wanted = "It should be [first line, last line]."
-        raise RejectedError(f"Invalid `view_range` parameter: {view_range!r:.100}. {wanted}")
+        raise RejectedError(f"Invalid `view_range` parameter: {brief(cast(object, view_range))}. {wanted}")
     start = max(1, ends[0]) - 1
     return lines[start : len(lines) if ends[1] == -1 else ends[1]], start + 1
 

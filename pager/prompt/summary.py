@@ -11,6 +11,7 @@ from functools import reduce
 
 from pager import blocks, markup, tokens
 from pager.clock import format_minute, from_micros
+from pager.errors import brief
 from pager.limits import DIGEST_SHARE
 from pager.prompt import digest
 from pager.prompt.digest import Line
@@ -58,7 +59,7 @@ class Summary:
         try:
             words = self._summarize(request) if request.limit_tokens > 0 else ""
             if not isinstance(words, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- anybody's function
-                raise TypeError(f"the summary is {words!r:.100}, no text")
+                raise TypeError(f"the summary is {brief(words)}, no text")
         except Exception as error:  # noqa: BLE001 - anybody's code and a network: the built digest stands
             return self._unchanged(draft, str(error) or type(error).__name__)
         sources = union(*(line.sources for line in earlier), *(step.sources for step in draft.leaving))

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 
 UNTRUSTED_KINDS = ("file", "mcp", "mcp-client", "tool", "web")
 TRUSTED_KINDS = ("agent", "api", "helper", "import", "mount", "person", "program", "said", "unknown")
@@ -58,7 +58,7 @@ def read_source(text: Any) -> Source:
     kind, _, name = text.partition(":") if isinstance(text, str) else ("", "", "")
     if kind not in UNTRUSTED_KINDS and kind not in TRUSTED_KINDS:
         kinds = ", ".join(sorted((*UNTRUSTED_KINDS, *TRUSTED_KINDS)))
-        raise RejectedError(f"{text!r:.100} is no source; write kind:name, such as web:example.org. Kinds are {kinds}.")
+        raise RejectedError(f"{brief(text)} is no source; write kind:name, such as web:example.org. Kinds are {kinds}.")
     name = name if name == "*" else clean_name(name)
     return Source(kind, _HOST.sub(lambda host: host[0].lower(), name) if kind == "web" else name)
 
@@ -68,7 +68,7 @@ def untrusted_among(source: str | Collection[str] | None) -> tuple[str, ...]:
     if not source:
         return ()
     if not isinstance(source, str | list | tuple | set | frozenset):
-        raise RejectedError(f"source is {source!r:.100}; give one, such as web:example.org, or a list of them.")
+        raise RejectedError(f"source is {brief(source)}; give one, such as web:example.org, or a list of them.")
     named = (source,) if isinstance(source, str) else source
     return union(*(read_source(name).untrusted for name in named))
 

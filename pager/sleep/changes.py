@@ -28,7 +28,7 @@ WITHDRAWN = "the sleep that made it was undone"
 
 
 class StaleError(RejectedError):
-    """What an edit is about has changed since it was proposed."""
+    """Raised for an edit whose facts or block have changed since it was proposed."""
 
 
 class Changes:
@@ -196,7 +196,7 @@ class Changes:
 
 
 class _Done(NamedTuple):
-    """What applying an edit did."""
+    """The changes that applying an edit made."""
 
     made: list[int]
     made_ends: list[End]

@@ -61,7 +61,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a sleep proposes. It is `finished` once nothing more is added; `detail` says what a model cost."""
+    """The edits that a sleep proposes. It is `finished` once nothing more is added; `detail` says what a model cost."""
 
     number: int
     at: datetime
@@ -76,7 +76,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class SleepUndone:
-    """What undoing a sleep did: the edits that were taken back, and those that stay, each with what has changed."""
+    """The outcome of undoing a sleep: the edits taken back, and those that stay, each with what has changed."""
 
     number: int
     undone: tuple[int, ...]
@@ -84,7 +84,7 @@ class SleepUndone:
 
 
 class SaidStep(NamedTuple):
-    """What somebody said in a turn, with the untrusted sources behind it."""
+    """A step that somebody said in a turn, with the untrusted sources behind it."""
 
     id: str
     who: str

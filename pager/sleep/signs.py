@@ -40,6 +40,10 @@ _SPELLED = {
 }  # fmt: skip
 _COUNTS = re.compile(rf"\b(?:{'|'.join(_SPELLED)})\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][\w'\u2019-]*")
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
 _DAYS = frozenset(
     [
         "monday",
@@ -49,18 +53,7 @@ _DAYS = frozenset(
         "friday",
         "saturday",
         "sunday",
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
+        *MONTHS,
         "i",
         "i'm",
         "i've",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pager.clock import to_micros
 from pager.safety.sources import Source, union
 from pager.sleep.edits import Edit, NewFact
-from pager.sleep.signs import Reader, Signs, agree
+from pager.sleep.signs import MONTHS, Reader, Signs, agree
 from pager.store import Store
 from pager.store.rows import Origin
 from pager.tiers.archive import Archive
@@ -37,27 +37,12 @@ FULL = 0.9  # share of a block's limit
 UNUSED = timedelta(days=180)
 MOST_UNUSED, MOST_EXPIRED = 20, 50
 IN_USE = 50  # uses of facts in all: where nobody searches, being unused says nothing
-_MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
 _ENDS = re.compile(
     r"\b(?:until|till|through|(?:expires?|expiring|ends)(?: on)?|deadline(?: is|:)?)\s+(?P<date>[^.;,()]{4,30})",
     re.IGNORECASE,
 )
-_PAST = re.compile(
-    r"\b(?:was|were|had|did|used to|former|\w+ed)\b(?=.*\b(?:until|till|through|end|expire|deadline))", re.IGNORECASE
-)
+_PAST = re.compile(r"\b(?:was|were|had|did|used to|former|\w+ed)\b", re.IGNORECASE)
+_UNTIL = re.compile(r"\b(?:until|till|through|end|expire|deadline)", re.IGNORECASE)
 
 
 def tidy(store: Store, archive: Archive, reader: Reader, since: int) -> list[Edit]:
@@ -199,7 +184,8 @@ def _expired(facts: Sequence[Fact], now: datetime) -> Iterator[Edit]:
 def runs_out(text: str) -> date | None:
     """Return the last day of what a text says of the present, if it names one."""
     found = _ENDS.search(text)
-    if found is None or _PAST.search(text):
+    past, ends = _PAST.search(text), [each.start() for each in _UNTIL.finditer(text)]
+    if found is None or (past and ends and past.end() <= ends[-1]):
         return None
     return _day(found["date"])
 
@@ -210,7 +196,7 @@ def _day(text: str) -> date | None:
         return _valid(int(iso[1]), int(iso[2]), int(iso[3]))
     words = re.findall(r"[a-z]+|\d+", text.lower())
     words = [word for word in words if word not in ("the", "of", "st", "nd", "rd", "th", "end")][:3]
-    month = next((_MONTHS.index(word) + 1 for word in words if word in _MONTHS), 0)
+    month = next((MONTHS.index(word) + 1 for word in words if word in MONTHS), 0)
     numbers = [int(word) for word in words if word.isdigit()]
     year = next((number for number in numbers if 1900 < number < 2200), 0)
     if not month or not year:

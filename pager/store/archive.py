@@ -59,11 +59,13 @@ class ArchiveTable:
         values = (text_digest(text), text, key, json.dumps(list(tags), ensure_ascii=False), start, at, at)
         return self._db.value(_REPEAT, values)
 
-    def renew_end(self, fact: int, expires: int) -> None:
-        """Let a fact end at another moment, or earlier if another version takes its place."""
+    def renew_end(self, fact: int, expires: int | None) -> None:
+        """Let a fact end at another moment, or never by itself; earlier if another version takes its place."""
+        taken_over = "(SELECT max(n.valid_from, facts.valid_from) FROM facts n WHERE n.id = facts.superseded_by)"
         sql = (
-            "UPDATE facts SET expires = :end, valid_until ="
-            " CASE WHEN superseded_by IS NULL THEN :end ELSE min(valid_until, :end) END WHERE id = :fact"
+            "UPDATE facts SET expires = :end, valid_until = CASE WHEN forgotten IS NOT NULL THEN valid_until"
+            f" WHEN superseded_by IS NULL THEN :end ELSE min(coalesce(:end, {taken_over}), {taken_over}) END"
+            " WHERE id = :fact"
         )
         self._db.run(sql, {"end": expires, "fact": fact})
 
@@ -129,7 +131,7 @@ class ArchiveTable:
             " AND (f.actor = 'agent' OR f.actor GLOB 'sleep *' OR s.kind = 'record')"
         )
         rows = self._db.rows(sql)
-        found = {row["id"]: {row["step"], row["turn"]} for row in rows if row["sources"] is None}
+        found = {row["id"]: {row["step"], row["turn"]} for row in rows if row["sources"] is None and row["step"]}
         # A sleep comes long after what was said: what it read is among the sources.
         slept = {row["id"]: _origins(row["sources"]) for row in rows if row["sources"] is not None}
         if slept:

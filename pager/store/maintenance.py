@@ -117,6 +117,25 @@ def _are_origins(stored: str, *, trusted: bool) -> bool:
     return trusted is not untrusted
 
 
+def copy_database(path: Path, file: Path, values: Mapping[str, str]) -> None:
+    """Copy the database of another memory, of whatever version, as `copy_to` does. Raises StorageError."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as other:
+            other.execute("VACUUM INTO ?", (str(file),))
+    except sqlite3.Error as error:
+        raise StorageError(f"{path} cannot be copied ({error}). Look after it with check, or remove it.") from error
+    _put_values(file, values)
+
+
+def _put_values(file: Path, values: Mapping[str, str]) -> None:
+    if values:
+        try:
+            with closing(sqlite3.connect(file)) as copy, copy:
+                copy.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
+        except sqlite3.Error as error:
+            raise StorageError(f"{file} cannot be written ({error}). Choose another place.") from error
+
+
 class MaintenanceTable:
     """Audits, purging and copies of the whole database."""
 
@@ -321,9 +340,4 @@ class MaintenanceTable:
     def copy_to(self, file: Path, values: Mapping[str, str]) -> None:
         """Copy what is committed into an empty file, and store further values in the copy. Raises StorageError."""
         self._db.run("VACUUM INTO ?", (str(file),))
-        if values:
-            try:
-                with closing(sqlite3.connect(file)) as copy, copy:
-                    copy.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
-            except sqlite3.Error as error:
-                raise StorageError(f"{file} cannot be written ({error}). Choose another place.") from error
+        _put_values(file, values)

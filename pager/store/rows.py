@@ -112,7 +112,7 @@ ALWAYS: Span = (None, None)
 
 
 class FactFilter(NamedTuple):
-    """Which facts are asked for: true at a moment, with all the tags, stored in a span, of a source."""
+    """The facts that are asked for: true at a moment, with all the tags, stored in a span, of a source."""
 
     at: int
     tags: Sequence[str] = ()
@@ -122,7 +122,7 @@ class FactFilter(NamedTuple):
 
 
 class End(NamedTuple):
-    """How a fact has ended: until when it was true, which one superseded it, why it was forgotten. None: it has not."""
+    """The end of a fact: until when it was true, which one superseded it, why it was forgotten. None: it has not."""
 
     valid_until: int | None = None
     superseded_by: int | None = None

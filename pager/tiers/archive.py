@@ -15,7 +15,7 @@ from pager import tokens
 from pager.arguments import normalized, optional_text, require_limit, require_text, require_texts
 from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_micros, span_start, to_micros
-from pager.errors import NotFoundError, RejectedError
+from pager.errors import NotFoundError, RejectedError, brief
 from pager.safety.sources import Source, read_source, untrusted_of
 from pager.search.words import excerpt, focus, index_text, words
 from pager.store import Store
@@ -90,12 +90,9 @@ class Archive:
             number = self._store.archive.repeat(text, key, tags, stated, to_micros(at))
             if number is not None:
                 struck = origin_rows(self._add_source(number, source, now))
-                if end is not None:
-                    self._store.archive.renew_end(number, to_micros(end))
-                reason, until, about = "it is there already", end and str(end), _about(source)
-                self._store.ledger.write(
-                    "repeat", f"f{number}", reason=reason, actor=actor, until=until, struck=struck, **about
-                )
+                about = _about(source) if end is None else {**self._renew_end(number, end), **_about(source)}
+                reason = "it is there already"
+                self._store.ledger.write("repeat", f"f{number}", reason=reason, actor=actor, struck=struck, **about)
                 return self.fact(f"f{number}")
             is_stated = valid_from is not None
             sources = [Origin(source, to_micros(now))]
@@ -131,13 +128,24 @@ class Archive:
         if end <= start:
             begins = f"{start:%Y-%m-%d %H:%M}, when the fact begins to be true"
             way = "Give a later one, or valid_from as well for what is over already"
-            raise RejectedError(f"valid_until is {str(valid_until)!r:.100}, which is not after {begins}. {way}.")
+            raise RejectedError(f"valid_until is {brief(str(valid_until))}, which is not after {begins}. {way}.")
         return end
 
     def _retention(self) -> Mapping[str, timedelta]:
         if self._kept is None:
             self._kept = retention.load(self._store)
         return self._kept
+
+    def _renew_end(self, number: int, end: datetime) -> dict[str, Any]:
+        """Give a fact another end. Return what the ledger says of it: `undo` reads the earlier one there."""
+        before = self.fact(f"f{number}").expires
+        self._store.archive.renew_end(number, to_micros(end))
+        return {"until": str(end), "until_before": before and str(before)}
+
+    def give_end_back(self, fact: Fact, before: datetime | None, reason: str, actor: str) -> None:
+        """Let a fact end again when it did before it was repeated with another end, in the caller's transaction."""
+        self._store.archive.renew_end(number_of(fact.id), None if before is None else to_micros(before))
+        self._store.ledger.write("end", fact.id, reason=reason, actor=actor, until=before and str(before))
 
     def _add_source(self, fact: int, source: Source, now: datetime) -> list[Origin]:
         """Add a source to a fact, unless one of its sources explains it already with as little or less behind it.

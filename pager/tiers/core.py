@@ -14,7 +14,7 @@ from pager import checklist, markup, tokens
 from pager.arguments import optional_text, require_int, require_path, require_text
 from pager.blocks import clean
 from pager.clock import Clock
-from pager.errors import BlockFullError, NeedsApprovalError, NotFoundError, RejectedError
+from pager.errors import BlockFullError, NeedsApprovalError, NotFoundError, RejectedError, brief
 from pager.safety import foreign_files
 from pager.safety.sources import Source, union
 from pager.store import Store
@@ -180,7 +180,7 @@ class Core:
         where = f"of the core block {name!r}"
         require_text(name, "the name of a core block")
         if not isinstance(spec, BlockSpec):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"the core block {name!r} is configured as {spec!r:.100}; give a BlockSpec.")
+            raise RejectedError(f"the core block {name!r} is configured as {brief(spec)}; give a BlockSpec.")
         require_text(spec.value, f"value {where}")
         require_text(spec.description, f"description {where}")
         optional_text(spec.file, f"file {where}")
@@ -190,7 +190,7 @@ class Core:
         value = _read(name, file) if file else spec.value
         if spec.untrusted_writes not in UNTRUSTED_WRITES:
             ways = ", ".join(UNTRUSTED_WRITES)
-            raise RejectedError(f"untrusted_writes {where} is {spec.untrusted_writes!r:.100}; give one of {ways}.")
+            raise RejectedError(f"untrusted_writes {where} is {brief(spec.untrusted_writes)}; give one of {ways}.")
         newest, via, emptied_by = self._store.core.block(name), (), ()
         if newest and not newest[0].retired and not (spec.read_only or spec.file is not None):
             value, via, emptied_by = newest[0].value, newest[0].via, newest[0].emptied_by

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 from pager import markup, tokens
 from pager.arguments import require_int
 from pager.clock import format_minute
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.safety.sources import label
 from pager.search.words import (
     FUNCTION_WORDS,
@@ -102,10 +102,10 @@ class Prefetch:
                 raise RejectedError(f"{name} of prefetch is {getattr(self, name)}; give 0 or more.")
         if isinstance(self.kinds, str) or not set(self.kinds) <= {"facts", "turns"}:
             raise RejectedError(
-                f"kinds of prefetch are {self.kinds!r:.100}; give 'facts', 'turns' or both, as a tuple."
+                f"kinds of prefetch are {brief(self.kinds)}; give 'facts', 'turns' or both, as a tuple."
             )
         if self.trust not in ("any", "trusted"):
-            raise RejectedError(f"trust of prefetch is {self.trust!r:.100}; give 'any' or 'trusted'.")
+            raise RejectedError(f"trust of prefetch is {brief(self.trust)}; give 'any' or 'trusted'.")
 
 
 class PageChooser:

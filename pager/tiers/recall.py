@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pager.arguments import optional_text, require_limit, require_text, require_texts
 from pager.blocks import clean, text_block, text_of
 from pager.clock import FIRST, LAST, Clock, Moment, from_micros, moment_of, span_micros, span_start, to_micros
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.safety.sources import Source, untrusted_among
 from pager.search import dates
 from pager.search.neighbours import PartTable
@@ -101,7 +101,7 @@ class Recall:
     def record_many(self, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Store all messages or, if one is wrong, none; the error says which."""
         if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"the messages are {messages!r:.100}; give dicts with role and text.")
+            raise RejectedError(f"the messages are {brief(messages)}; give dicts with role and text.")
         numbers: list[int] = []
         with self._store.transaction():
             for index, message in enumerate(messages):
@@ -237,7 +237,11 @@ def _record_fields(message: Any) -> dict[str, Any]:
     texts = all(isinstance(given.get(name), str) for name in ("role", "text"))
     named = all(isinstance(given.get(name), str | None) for name in ("name", "session"))
     if unknown or not texts or not named or not isinstance(given.get("data"), dict | None):
-        wrong = f"unknown: {', '.join(sorted(map(str, unknown)))}" if unknown else f"it is {message!r:.200}"
+        wrong = (
+            f"unknown: {', '.join(sorted(map(str, unknown)))}"
+            if unknown
+            else f"it is {brief(cast(object, message), 200)}"
+        )
         raise RejectedError(
             f"it needs the texts role and text, and may have at, source, name and session (texts, too), "
             f"and data (a dict); {wrong}."

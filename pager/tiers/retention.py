@@ -13,7 +13,7 @@ from typing import Any
 from pager.arguments import normalized
 from pager.blocks import dump
 from pager.clock import from_micros, read_duration, to_micros
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.store import Store
 
 SETTING = "retention"
@@ -22,15 +22,15 @@ SETTING = "retention"
 def read(given: Mapping[str, str]) -> dict[str, timedelta]:
     """Return the span of each tag, in the form by which tags are found. Raises RejectedError."""
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-        raise RejectedError(f"retention is {given!r:.100}; give a dict such as {{'note': '90d'}}.")
+        raise RejectedError(f"retention is {brief(given)}; give a dict such as {{'note': '90d'}}.")
     spans: dict[str, timedelta] = {}
     for tag, span in given.items():
         if not isinstance(tag, str) or not tag.strip():  # pyright: ignore[reportUnnecessaryIsInstance] -- from a program
-            raise RejectedError(f"retention names the tag {tag!r:.100}; a tag is a text with letters.")
+            raise RejectedError(f"retention names the tag {brief(tag)}; a tag is a text with letters.")
         try:
             spans[normalized(tag).casefold()] = read_duration(span)
         except RejectedError as error:
-            raise RejectedError(f"retention of {tag!r:.100}: {error}") from None
+            raise RejectedError(f"retention of {brief(tag)}: {error}") from None
     return spans
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pager.arguments import require_text
 from pager.blocks import clean
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.store import Store
 from pager.types import SkillSpec, number_of
 
@@ -21,7 +21,7 @@ def store_skills(store: Store, specs: Sequence[SkillSpec]) -> list[str]:
         for part in ("name", "description", "text"):
             require_text(getattr(spec, part), f"the {part} of a skill")
         if fault := spec.fault:
-            raise RejectedError(f"the skill {spec.name!r:.80} cannot be used: {fault[1]}")
+            raise RejectedError(f"the skill {brief(spec.name, 80)} cannot be used: {fault[1]}")
         if spec.name in names:
             raise RejectedError(f"two skills are called {spec.name!r}; give each a name of its own.")
         names.add(spec.name)

@@ -4,8 +4,8 @@
 found with `as_of`, and the ledger says what was done.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -94,15 +94,18 @@ def _named(names: Iterable[str], wanted: str) -> bool:
     return any(names_one(name, wanted) for name in names)
 
 
-def to_restore(store: Store, theirs: set[str], undone: set[str], now: datetime) -> list[Fact]:
+def to_restore(
+    store: Store, theirs: set[str], undone: set[str], now: datetime, ends: Mapping[str, datetime | None] | None = None
+) -> list[Fact]:
     """Return what is true again when some facts are taken back, and the forgetting of others (`undone`): what those
-    facts superseded or cut off, and what was forgotten."""
+    facts superseded or cut off, and what was forgotten. Facts in `ends` end by themselves at another moment."""
     found = store.archive.facts([number_of(page) for page in undone | theirs]).values()
     versions = [each for key in {fact.key for fact in found} if key for each, _ in store.archive.versions(key)]
     # What an earlier call took back superseded nothing, whatever its source was.
     forgets = store.ledger.movements(events=["forget"])
     theirs = theirs | {row.page_id or "" for row in forgets if TAKEN_BACK in row.detail}
     facts = {fact.id: fact for fact in (*found, *versions) if fact.id not in theirs and not fact.purged}
+    facts |= {page: replace(facts[page], expires=end) for page, end in (ends or {}).items() if page in facts}
     # What was to be true from a later day on comes back beside what is true until then.
     places = {fact.id: (fact.key or (fact.text, fact.tags), max(now, fact.valid_from)) for fact in facts.values()}
     newest: dict[Any, Fact] = {}

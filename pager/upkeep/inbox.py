@@ -20,7 +20,7 @@ from typing import Any, Protocol, cast
 from pager.arguments import require_path
 from pager.blocks import clean, dump
 from pager.clock import Clock, SystemClock, to_micros
-from pager.errors import RejectedError, StorageError
+from pager.errors import RejectedError, StorageError, brief
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
@@ -232,7 +232,7 @@ def _validate(kind: Any, arguments: Any) -> None:
             shape = {"offset": "a whole number", **dict.fromkeys(("tags", "edits"), "a list of texts")}.get(
                 name, "a text"
             )
-            raise RejectedError(f"{name} of {kind} is {shape}, not {value!r:.100}.")
+            raise RejectedError(f"{name} of {kind} is {shape}, not {brief(value)}.")
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -278,7 +278,7 @@ class Inbox:
         try:
             for name, text in json.loads(packed):
                 if not re.fullmatch(r"[^./\0][^/\0]*\.json", name):
-                    raise ValueError(f"{name!r:.80} is no name of a command's file")
+                    raise ValueError(f"{brief(name, 80)} is no name of a command's file")
                 self._commands.write(name.removesuffix(".json"), text)
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             why = f"holds pending commands that cannot be read ({error}), so it is damaged"

@@ -15,6 +15,8 @@ from pager.errors import NotFoundError, RejectedError, StorageError
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
+from pager.store.maintenance import copy_database
+from pager.upkeep import inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import AgentLock, current_owner
 
@@ -61,6 +63,10 @@ class Place(ABC):
     @abstractmethod
     def change_key(self, clock: Clock) -> int:
         """Encrypt it, with its helpers, with a new key. Return how many memories these are. Nobody may have it open."""
+
+    @abstractmethod
+    def copy_to(self, file: Path) -> None:
+        """Copy the database, of whatever format, with the pending commands into a new file. Raises StorageError."""
 
     @abstractmethod
     def owner(self) -> dict[str, Any] | None:
@@ -159,6 +165,11 @@ class Directory(Place):
         """Refuse: files are encrypted by the disk that they are on."""
         way = "put the home on an encrypted disk, or move the agent into a home in Postgres"
         raise RejectedError(f"{self.name} is a directory, which selfpager does not encrypt; {way}.")
+
+    def copy_to(self, file: Path) -> None:
+        """Copy what is committed, while another process may be writing it."""
+        pending = inbox.pack(self.commands)  # before the copy, as in an export
+        copy_database(self.files.database, file, pending)
 
     def owner(self) -> dict[str, Any] | None:
         """Return who holds the lock."""

@@ -9,6 +9,7 @@ that they had. What a person changed since stays. Steps that an eviction took ou
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from pager import blocks
 from pager.errors import RejectedError
@@ -35,6 +36,7 @@ class Plan:
     ending: list[Fact] = field(default_factory=list[Fact])
     restoring: list[Fact] = field(default_factory=list[Fact])
     sources: dict[str, list[Origin]] = field(default_factory=dict[str, "list[Origin]"])  # of facts that stay
+    ends: dict[str, datetime | None] = field(default_factory=dict[str, "datetime | None"])  # of facts, from before
     blocks: list[tuple[Block, Block | None]] = field(default_factory=list[tuple[Block, Block | None]])  # now, before
     kept: list[str] = field(default_factory=list[str])  # blocks that somebody else changed since
     pins: dict[str, bool] = field(default_factory=dict[str, bool])  # pages whose pin changed: True if they had one
@@ -66,7 +68,8 @@ def plan(store: Store, tiers: Tiers, turn: int) -> Plan:
         _plan_fact(store, made, page, own, is_new=page in stored)
     theirs = {page for page in stored if page not in made.sources}
     undone = {row.page_id or "" for row in own if row.event == "forget"}
-    made.restoring = to_restore(store, theirs, undone, tiers.archive.present())
+    made.ends = _ends_before(rows)
+    made.restoring = to_restore(store, theirs, undone, tiers.archive.present(), made.ends)
     for block in store.core.blocks():
         _plan_block(store, made, block)
     _plan_pins(store, made, rows)
@@ -87,6 +90,21 @@ def _plan_fact(store: Store, made: Plan, page: str, own: Sequence[Movement], *, 
         made.sources[page] = left
     elif is_new and fact.forgotten is None:
         made.ending.append(fact)
+
+
+def _ends_before(rows: Iterable[Movement]) -> dict[str, datetime | None]:
+    """Return the ends that facts had before the agent renewed them, but for those that somebody renewed since."""
+    ends = dict[str, datetime | None]()
+    for row in rows:
+        if row.event == "restore" and row.page_id and row.detail.get("of") in ends:
+            ends[row.page_id] = ends[row.detail["of"]]  # a later turn that was withdrawn had ended it
+        if row.event == "repeat" and row.page_id and "until" in row.detail:
+            if row.actor != AGENT:
+                ends.pop(row.page_id, None)
+            elif row.page_id not in ends:
+                before = row.detail.get("until_before")
+                ends[row.page_id] = datetime.fromisoformat(before) if before else None
+    return ends
 
 
 def _is_before(origin: Origin, turn: int) -> bool:
@@ -124,6 +142,10 @@ def withdraw(store: Store, tiers: Tiers, made: Plan, actor: str) -> Withdrawn:
     """Carry a plan out, in the caller's transaction."""
     reason, last = made.reason, store.conversation.last_step()
     said = [text for step in made.steps[:1] for text in map(blocks.text_of, store.conversation.originals(step))]
+    for page, before in made.ends.items():
+        fact = store.archive.fact(number_of(page))
+        if fact and not fact.purged and fact.expires != before:
+            tiers.archive.give_end_back(fact, before, reason, actor)
     back = take_back(tiers.archive, tiers.pages, made.ending, made.restoring, reason, actor)
     for page, origins in made.sources.items():
         store.archive.put_sources(number_of(page), origins)

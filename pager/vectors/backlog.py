@@ -9,7 +9,7 @@ from threading import Lock
 
 from pager.arguments import require_int
 from pager.call_lock import CallLock
-from pager.errors import RejectedError, StorageError
+from pager.errors import RejectedError, StorageError, brief
 from pager.store import Store
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, LARGEST_BATCH, Batch
@@ -41,7 +41,7 @@ class Backlog:
         """Embed up to `limit` of them, oldest first. Return how many; with none left, bring the index up to date."""
         require_int(limit, "limit")
         if not callable(stop):
-            raise RejectedError(f"stop is {stop!r:.100}; give a function that returns True to stop.")
+            raise RejectedError(f"stop is {brief(stop)}; give a function that returns True to stop.")
         done = 0
         for source in self._sources:
             while done < limit:

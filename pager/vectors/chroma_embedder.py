@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
 
-from pager.errors import RejectedError
+from pager.errors import RejectedError, brief
 from pager.safety.redaction import redacted
 from pager.vectors.embedder import EmbedderUnavailableError, Rows
 
@@ -65,7 +65,7 @@ class ChromaEmbedder:
         function = functions.get(str(name))
         if function is None:
             near = _suggest(str(name), sorted(functions))
-            raise EmbedderConfigError(f"Chroma has no embedding function {name!r:.100}{near}")
+            raise EmbedderConfigError(f"Chroma has no embedding function {brief(name)}{near}")
         parameters = inspect.signature(function).parameters.values()
         known = {each.name: each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)}
         unknown = [argument for argument in config if argument not in known]

@@ -1,5 +1,6 @@
 """Helpers: another agent as a tool, with a memory and a window of its own, and a budget from the agent that asks it."""
 
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from agents.models.model import ModelUnavailableError
 from agents.models.patience import Patience
 from agents.testing import http_error
 from agents.tools.helper_calls import DENIED
-from pager import AgentFiles, MemoryReader
+from pager import INTERRUPTED, AgentFiles, Home, MemoryReader, RejectedError
 from pager.types import Call, Json
 from tests.standin import Reply, call
 from tests.support.clock import HandClock
@@ -221,6 +222,31 @@ def test_left_in_the_middle_it_goes_on_in_the_next_process(stage: Stage) -> None
         assert agent.resume().text == "Bought."
         assert agent.meter.steps >= 3
     assert effects(stage.directory.parent) == ["paid hat"]
+
+
+def test_exported_in_the_middle_and_imported_elsewhere_nothing_is_done_twice(stage: Stage) -> None:
+    """An import goes on with nothing that was begun elsewhere. What was done is told, and can be looked at."""
+    helper(stage, "reader", f"tools: [{PAY}]")
+    watch(stage.directory.parent)
+    lines = [call("pay", {"item": "hat"}), call("pay", {"item": "ribbon"}), DONE]
+    stage.follows(plays(x=[ask("reader", "buy"), "It was at work."], reader=lines))
+    file, home = stage.directory.parent / "x.db", Home(directory_of(stage).directory.parent)
+    with stage.load(lead(READER), task=True) as agent:
+        with closing(agent.tasks().start("buy")) as events:
+            next(each for each in events if isinstance(each, HelperEvent) and isinstance(each.inner, ToolFinished))
+        [open_call] = agent.memory.open_calls
+        agent.memory.export(file)
+    paid = effects(stage.directory.parent)
+    home.remove("x")
+    home.import_file(file, "x")
+    with MemoryReader.open(directory_of(stage).helper(open_call.id).directory) as reader:
+        assert "paid hat" in str([reader.page_text(row.page_id) for row in reader.inspect.steps(0, 9).rows])
+    with stage.load(lead(READER), task=True) as agent:
+        with pytest.raises(RejectedError, match="there is no task to resume"):
+            list(agent.tasks().resume())
+        assert agent.turn("and now?").text == "It was at work."
+        assert INTERRUPTED in str(stage.requests[-1]["messages"])
+    assert effects(stage.directory.parent) == paid
 
 
 def test_what_a_person_says_meanwhile_leaves_the_call(stage: Stage) -> None:

@@ -9,12 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from pager import History, Inspection, Memory, MemoryReader
+from pager.sleep import SleepHistory, Sleeps
 
-PACKAGES = ("agents", "agents.config", "agents.testing", "pager", "pager.inspect", "pager.memory_tool")
+PACKAGES = ("agents", "agents.config", "agents.testing", "pager", "pager.inspect", "pager.memory_tool", "pager.sleep")
 MODULES = ("agents.events",)  # without __all__: every class and function in it is public
 OURS = ("agents", "pager")
 # `Memory.open` and `MemoryReader.open` make these, out of parts that are nobody else's.
-MADE_BY_OPEN = (Memory, MemoryReader, Inspection, History)
+MADE_BY_OPEN = (Memory, MemoryReader, Inspection, History, SleepHistory, Sleeps)
 
 
 def exported(package: str) -> dict[str, Any]:

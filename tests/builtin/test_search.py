@@ -109,6 +109,14 @@ def test_the_lines_are_those_that_match_one_by_one(text: str, pattern: str) -> N
     assert [number for number, _ in found] == [n for n, line in enumerate(lines, 1) if re.search(pattern, line)]
 
 
+def test_what_stands_across_the_pieces_of_a_long_line_is_found_and_told_once(tmp_path: Path, files: BuiltIns) -> None:
+    for at in range(search.BLOCK_BYTES - 5, search.BLOCK_BYTES + 5):
+        write(tmp_path, a_json="x" * at + "needle" + "y" * 300_000 + "needle\nneedle\nend")
+        told = files("search_files", pattern="needle").splitlines()
+        assert told[0].startswith("2 hits in 1 files")
+        assert [line.partition(": ")[0] for line in told[1:]] == ["a.json:1", "a.json:2"]
+
+
 @contextmanager
 def only(left: int) -> Generator[None]:
     """Let this process open so many more files."""

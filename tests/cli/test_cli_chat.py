@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from agents.testing import Reply, call, http_error, stall
-from pager import MemoryReader
 from tests.support.cli import COMMAND, Running, Terminal, command_line, environment, selfpager, write_agent
 from tests.support.shop import Gate, Shop
 
@@ -90,8 +89,7 @@ def test_no_key_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
     done = command_line("chat", write_agent(tmp_path, model="id: m"), "--home", tmp_path / "home", said="hello\n")
-    with MemoryReader.open(tmp_path / "home" / "x") as reader:
-        assert reader.inspect.steps(0, 1).total == 0
+    assert not [*(tmp_path / "home").glob("*")]
     assert (done.code, "ANTHROPIC_API_KEY" in done.err, "Traceback" in done.err) == (1, True, False)
 
 
@@ -308,7 +306,7 @@ def test_commands_never_reach_the_model(place: Shop) -> None:
     )
     assert done.code == 0
     assert "there is no command /nothing; /help lists them" in done.out
-    assert "There is no such fact." in done.out
+    assert "No fact is stored yet." in done.out
     [request] = place.model.requests
     assert [block["text"] for block in request["messages"][-1]["content"]] == [" /etc/hosts is a file"]
 
@@ -338,8 +336,31 @@ def test_a_server_that_does_not_answer_is_named_while_the_prompt_stands(place: S
             terminal.until(f"the connection to the model at {address}")
             terminal.type("\x04")
             assert terminal.end(insist="\x04")[0] == 0
+    assert not [*place.home.glob("*")]
+
+
+def test_of_a_new_agent_nothing_stays_if_nothing_was_said(place: Shop) -> None:
+    assert place.chat("/core", "/nothing").code == 0
+    assert not [*place.home.glob("*")]
+    with place.memory():
+        pass  # somebody else has made it
+    assert place.chat("/core").code == 0
+    assert [path.name for path in place.home.iterdir()] == ["x"]
+
+
+def test_looking_leaves_no_trace(place: Shop) -> None:
+    done = place.chat("/search hats", "/trace hats", "/trace hats")
+    assert "searched" not in done.out
+    place.model.script("Hello.")
+    assert place.chat("hello", "/search hats", "/trace hats").code == 0
     with place.memory() as memory:
-        assert memory.inspect.steps(0, 1).total == 0
+        assert "search" not in memory.inspect.events()
+
+
+def test_help_has_its_columns(place: Shop) -> None:
+    listed = place.chat("/help").out.partition("\n\n")[0].splitlines()
+    assert {line[:1] for line in listed} == {"/"}
+    assert max(map(len, listed)) < 80
 
 
 @contextmanager

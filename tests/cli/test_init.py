@@ -1,6 +1,7 @@
 """`init` and `tools`: a first agent's file is valid, overwrites nothing, and its functions run without a model."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -29,6 +30,21 @@ def test_each_ready_agent_begins_another_one(folder: Path, kind: str) -> None:
     assert not text.startswith("# yaml-language-server")  # the schema is not beside it
     assert f"configs/{kind}.yaml" not in text
     assert "bob.yaml" in done.out.splitlines()[-1]
+
+
+def test_the_files_name_does_as_well(folder: Path) -> None:
+    assert command_line("init", "bob.yaml").out.startswith("wrote bob.yaml, ")
+    assert load(folder / "bob.yaml", {}).name == "bob"
+
+
+def test_what_it_needs_is_named_as_a_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.cli.init.find_spec", lambda _: None)  # as where only the package itself is
+    assert "  pip install 'selfpager[openai]'" in command_line("init", "--like", "openai").out.splitlines()
+
+
+@pytest.mark.parametrize("kind", ready())
+def test_a_ready_agent_names_no_command_of_a_clone(kind: str) -> None:
+    assert not re.search(r"\bmake [a-z-]+ URL", ready()[kind].read_text(encoding="utf-8"))
 
 
 def test_it_overwrites_nothing_and_says_what_is_there(folder: Path) -> None:

@@ -42,13 +42,17 @@ def test_facts_are_listed_and_one_is_forgotten(command: Command, alice: Path) ->
         memory.archive("likes\ntrains", tags=["travel"])
     assert [line.split()[0] for line in command("facts", "alice").out.splitlines()] == ["f3", "f2"]
     assert command("facts", "alice", "trains").out.endswith("likes trains #travel\n")
-    assert command("facts", "alice", "nothing").out == "alice has no such fact.\n"
+    assert (
+        command("facts", "alice", "nothing").out == "alice: no such fact; `selfpager search` finds it in other words.\n"
+    )
     assert command("facts", "alice", "--limit", "1").err == "1 more; --limit shows them.\n"
     assert command("forget", "alice").code == 2
     assert command("forget", "alice", "f3", "--dry-run").code == 2
     assert command("forget", "alice", "f3").out == "f3 is forgotten: likes\ntrains\n"
+    assert command("forget", "alice", "f2").code == 0
+    assert command("facts", "alice").out.startswith("alice: no fact is true now; --kind all lists")
     assert command("forget", "alice", "f99").code == 1
-    assert command("facts", "alice", "--json").json["total"] == 1
+    assert command("facts", "alice", "--json").json["total"] == 0
 
 
 def test_in_a_narrow_terminal_each_agent_has_a_line(
@@ -58,4 +62,4 @@ def test_in_a_narrow_terminal_each_agent_has_a_line(
     monkeypatch.setenv("COLUMNS", "40")
     shown = " ".join(command("list").out.split())
     assert shown.startswith("alice: idle")
-    assert "1 steps · 1 facts · 0 tokens" in shown
+    assert "1 step · 1 fact · 0 tokens" in shown

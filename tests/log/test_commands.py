@@ -11,8 +11,11 @@ import pytest
 from agents import Agent
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
-from pager import Home
+from pager import Home, Memory, RejectedError
+from pager.clock import SystemClock
 from tests.support.cli import Done, command_line, write_agent
+from tests.support.postgres import end_leases, rows_of
+from tests.upkeep.test_helpers import check_helpers, export_with_helpers
 from tests.view.asking import api
 
 Command = Callable[..., Done]
@@ -93,6 +96,62 @@ def test_a_task_is_run_and_its_agent_can_be_imported_into_a_directory(
         assert there.page_text("s1") == here.page_text("s1")
 
 
+@pytest.mark.parametrize("names", [("postgres", "postgres"), ("postgres", "directory"), ("directory", "postgres")])
+def test_helpers_come_with_their_agent_from_one_home_to_another(home: Home, tmp_path: Path, names: list[str]) -> None:
+    homes = {"postgres": home, "directory": Home(tmp_path / "home")}
+    source, target = (homes[name] for name in names)
+    for number, file in enumerate(export_with_helpers(source, tmp_path)):
+        target.import_file(file, f"back{number}")
+        check_helpers(target, f"back{number}")
+    with pytest.raises(RejectedError, match="already; choose another name"):
+        target.import_file(tmp_path / "one.db", "back0")
+
+
+def test_an_import_is_there_with_its_helpers_or_not_at_all(home: Home, tmp_path: Path) -> None:
+    [file, _] = export_with_helpers(Home(tmp_path / "home"), tmp_path)
+    with (
+        Memory.open(home.place("y").helper("one"), embedder=None),
+        pytest.raises(RejectedError, match=r"y/one .* already; choose"),
+    ):
+        home.import_file(file, "y")
+    assert not home.place("y").is_taken()
+    home.place("y").helper("one").remove(SystemClock())
+    home.import_file(file, "y")
+    check_helpers(home, "y")
+
+
+def test_a_name_that_was_begun_and_left_is_free_for_an_import(address: str, home: Home, tmp_path: Path) -> None:
+    [file, _] = export_with_helpers(Home(tmp_path / "home"), tmp_path)
+    rows = rows_of(address)
+    rows.create("y")
+    claim = rows.claim("y", {"pid": 1, "host": "", "command": "", "since": ""})
+    assert claim
+    with pytest.raises(RejectedError, match="already; choose another name"):
+        home.import_file(file, "y")
+    end_leases(address)
+    home.import_file(file, "y")
+    assert rows.commit(claim, 1, [b"of the one who began it"]) is None
+    check_helpers(home, "y")
+
+
+def test_an_agent_in_which_nothing_was_said_leaves_nothing(command: Command, home: Home) -> None:
+    command("chat", "x.yaml", "--quiet", said="/facts\n")
+    assert home.names() == []
+    assert not home.place("x").is_taken()
+    command("chat", "x.yaml", "--quiet", said="hello\n")
+    command("chat", "x.yaml", "--quiet", said="/facts\n")
+    assert home.names() == ["x"]
+
+
+def test_commands_of_a_conversation_see_what_was_said_in_it(command: Command, home: Home) -> None:
+    found = command("chat", "x.yaml", "--quiet", said="I like trams.\n/search trams\n").out
+    assert "I like trams." in found
+    undone = command("chat", "x.yaml", "--quiet", said="/undo\n/search trams\n").out
+    assert "withdrawn" in undone
+    with home.read("x") as reader:
+        assert reader.inspect.events()["withdraw"] == 2
+
+
 def test_an_agent_is_loaded_with_an_address(address: str, tmp_path: Path) -> None:
     write_agent(tmp_path, "archival: {embedder: none}\n")
     with Agent.load(tmp_path / "x.yaml", home=address) as agent:
@@ -116,8 +175,6 @@ def test_the_view_follows_an_agent_at_work(home: Home) -> None:
 def test_helpers_are_agents_beside_their_own(home: Home) -> None:
     place = home.place("x")
     with home.open("x", embedder=None) as memory:
-        from pager import Memory
-
         with Memory.open(place.helper("call 1"), embedder=None) as helper:
             helper.archive("the code is 4711 4711")
             with Memory.open(place.helper("call 1").helper("two"), embedder=None) as inner:

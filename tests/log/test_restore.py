@@ -89,9 +89,10 @@ def test_a_restored_agent_is_the_same_byte_for_byte(home: Home, address: str, tm
 
 
 def test_the_log_is_folded_and_what_is_restored_stays_the_same(
-    home: Home, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "FOLD_BYTES", 40_000)
+    monkeypatch.setattr(log_module, "FOLD_BYTES", 10_000)
+    home, address = Home(f"{address}&keep_days=0"), f"{address}&keep_days=0"
     rows, folds = rows_of(address), set[int]()
     for seed in range(3):
         with home.open("x", embedder=None) as memory:
@@ -107,7 +108,7 @@ def test_the_log_is_folded_and_what_is_restored_stays_the_same(
         )
         folds.add(folded)
         assert rows.server.ask("SELECT count(*) FROM selfpager.commits") == [(seq - folded,)]
-        assert logged < max(80_000, size)
+        assert logged < max(20_000, size)
     assert len(folds - {0}) > 1
 
 

@@ -26,6 +26,17 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_only_what_nobody_used_is_removed(tmp_path: Path) -> None:
+    home = Home(tmp_path, clock=CLOCK)
+    for name in ("new", "edited", "told"):
+        home.open(name, embedder=None, limits=LIMITS, core={**CORE, "now": BlockSpec(value="packing")}).close()
+    home.send("edited", "core_append", {"block": "human", "text": "lives in Porto"})
+    home.send("told", "message", {"text": "hello"})
+    for name in home.names():
+        home.remove_if_unused(name)
+    assert home.names() == ["edited", "told"]
+
+
 def send(directory: Path, kind: str, **arguments: Any) -> CommandOutcome:
     return Home(directory.parent, clock=CLOCK).send(directory.name, kind, arguments)
 

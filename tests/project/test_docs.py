@@ -179,6 +179,7 @@ def loads(block: Block, folder: Path) -> None:
 @pytest.mark.parametrize("page", ALL)
 def test_commands_and_paths_in_the_text_exist(page: str) -> None:
     text = ALL[page].read_text(encoding="utf-8")
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", text, re.MULTILINE), "a merge was left in the middle"
     assert set(re.findall(r"`selfpager ([a-z]+)", text)) <= set(COMMANDS)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert set(re.findall(r"`make ([a-z-]+)", text)) <= targets

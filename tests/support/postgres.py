@@ -25,7 +25,7 @@ from pager.log.log import Log
 from pager.log.place import PostgresPlace
 from pager.log.postgres import Server
 from pager.log.rows import Claim, Rows
-from pager.log.states import Restored
+from pager.log.states import Content, Restored
 from pager.store import Store
 from pager.upkeep.place import Directory, Opened
 
@@ -108,32 +108,22 @@ def open_after_loss(home: Home, address: str, name: str) -> Memory:
 
 @contextmanager
 def impatient(address: str) -> Iterator[None]:
-    """Give up soon what is asked at this address: for as long as it cannot be answered, however long one waits.
-
-    At the end its connections are closed, and `Home(address)` makes new ones: the pool may still be at an attempt that
-    fails, and whoever waits for that one waits for the whole limit.
-    """
-    server = Server.at(address)
-    server_class: Any = server._class
-    server_class.limit_seconds = server._pool.timeout = server._pool.reconnect_timeout = 0.2
+    """Give up soon what is asked at this address: for as long as it cannot be answered, however long one waits."""
+    server: Any = Server.at(address)
+    limit, connect_limit = server.limit_seconds, server._arguments["connect_timeout"]
+    server._class.limit_seconds = 0.2
     server._arguments["connect_timeout"] = 2  # the least that libpq takes
     try:
         yield
     finally:
-        server.close()
+        server._class.limit_seconds, server._arguments["connect_timeout"] = limit, connect_limit
 
 
 def row_name(directory: Path) -> str:
     return hashlib.sha256(str(directory).encode()).hexdigest()[:32]
 
 
-def _restored(rows: Rows, claim: Claim, name: str, database: Path) -> Restored:
-    state = rows.state(name)
-    if not state or not state.seq:
-        if database.exists():  # a test has put it there
-            rows.states.upload(claim, database, rows.keys.make(claim.agent))
-        else:
-            return Restored(0, 0, 0, box=rows.keys.make(claim.agent))
+def _restored(rows: Rows, claim: Claim, database: Path) -> Restored:
     aside = database.with_name("restored")
     restored = rows.states.restore(claim.agent, aside)
     if database.exists() and aside.read_bytes() == database.read_bytes():
@@ -156,9 +146,11 @@ def install_log(address: str) -> Any:
         name, rows = row_name(directory.files.directory), rows_of(address)
         made: list[Log] = []
         try:
+            if not PostgresPlace(rows, name).is_taken():
+                rows.states.upload([Content(name, directory.files.database, {})])
             claim = PostgresPlace(rows, name)._claim(SystemClock())
             try:
-                restored = _restored(rows, claim, name, directory.files.database)
+                restored = _restored(rows, claim, directory.files.database)
                 made.append(Log(name, rows, claim, restored))
                 store = Store(directory.files.database, clock, log=made[0])
             except BaseException:

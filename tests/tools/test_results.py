@@ -89,12 +89,23 @@ def test_inside_of_a_tool_it_means_the_same(schema: dict[str, Any]) -> None:
         ({"type": "objekt"}, "type: 'objekt' is not valid"),
         ({"properties": {"a": {"$ref": "https://example.org/a.json"}}}, "Other files and addresses are not read"),
         ({"properties": {"a": {"$ref": "#/$defs/nothing"}}}, "refers to nothing in it"),
+        ({"$schema": 5}, "$schema is 5, not the address"),
     ],
 )
 def test_what_is_no_schema(tmp_path: Path, schema: Any, wrong: str) -> None:
     with pytest.raises(ToolConfigError, match=r"schema\.json") as error:
         written(tmp_path, schema)
     assert wrong in str(error.value)
+
+
+def test_a_result_or_a_schema_without_an_end_does_not_fit(tmp_path: Path) -> None:
+    nested: list[Any] = []
+    for _ in range(800):
+        nested = [nested]
+    lists = written(tmp_path, {"type": "array", "items": {"$ref": "#"}})
+    assert lists.fault_of([[], [[]]]) == ""
+    assert "nested too deeply" in lists.fault_of(nested)
+    assert "nested too deeply" in written(tmp_path, {"$ref": "#"}).fault_of(1)
 
 
 def test_what_is_no_class() -> None:

@@ -74,6 +74,7 @@ const TIERS = {
   supersede: "archival",
   forget: "archival",
   expire: "archival",
+  end: "archival",
   restore: "archival",
   reopen: "archival",
   sleep: "archival",
