@@ -24,7 +24,7 @@ from pager.log.wal import Changes, WalReader
 from pager.store.database import LOG_PAGES, Database
 
 PART_PAGES = 16_384  # of a commit in one row: 32 MB before they are packed
-FOLD_BYTES = 512 << 10  # the log is folded when it is longer than this, and than half of the chunks
+FOLD_BYTES = 256 << 10  # the log is folded when it is longer than this, and than half of the chunks
 
 
 class Log:

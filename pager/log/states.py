@@ -75,14 +75,19 @@ _DROP_BETWEEN = """
     WHERE (newest.n, middle.n, oldest.n) = (1, 2, 3) AND newest.at - oldest.at < %(keep)s
     AND b.agent = %(agent)s AND b.seq = middle.seq"""
 _DROP_COMMITS = """
-    DELETE FROM selfpager.commits WHERE agent = %(agent)s
-    AND seq <= (SELECT min(seq) FROM selfpager.bases WHERE agent = %(agent)s)"""
+    WITH dropped AS (
+        DELETE FROM selfpager.commits WHERE agent = %(agent)s
+        AND seq <= (SELECT min(seq) FROM selfpager.bases WHERE agent = %(agent)s) RETURNING 1)
+    SELECT count(*) FROM dropped"""
 _DROP_CHUNKS = f"""
-    DELETE FROM selfpager.chunks c WHERE agent = %(agent)s AND NOT EXISTS (
-        SELECT FROM selfpager.bases b WHERE b.agent = c.agent AND b.seq >= c.seq
-        AND b.size_bytes > c.number::bigint * {CHUNK_BYTES} AND NOT EXISTS (
-            SELECT FROM selfpager.chunks newer WHERE newer.agent = c.agent AND newer.number = c.number
-            AND newer.seq > c.seq AND newer.seq <= b.seq))"""
+    WITH dropped AS (
+        DELETE FROM selfpager.chunks c WHERE agent = %(agent)s AND NOT EXISTS (
+            SELECT FROM selfpager.bases b WHERE b.agent = c.agent AND b.seq >= c.seq
+            AND b.size_bytes > c.number::bigint * {CHUNK_BYTES} AND NOT EXISTS (
+                SELECT FROM selfpager.chunks newer WHERE newer.agent = c.agent AND newer.number = c.number
+                AND newer.seq > c.seq AND newer.seq <= b.seq)) RETURNING 1)
+    SELECT count(*) FROM dropped"""
+_IS_MUCH = "SELECT 1 FROM pg_class WHERE oid = %s::regclass AND reltuples < 5 * %s"
 
 
 @dataclass(slots=True)
@@ -141,8 +146,13 @@ class States:
         """Delete the rows that are only needed to restore what was before that many days."""
         values = {"agent": agent, "keep": timedelta(days=keep_days)}
         with self._server.transaction() as transaction:
-            for sql in (_DROP_OLD, _DROP_BETWEEN, _DROP_COMMITS, _DROP_CHUNKS):
+            for sql in (_DROP_OLD, _DROP_BETWEEN):
                 transaction.rows(sql, values)
+            [(commits,)], [(chunks,)] = (transaction.rows(sql, values) for sql in (_DROP_COMMITS, _DROP_CHUNKS))
+        for table, dropped in (("commits", commits), ("chunks", chunks)):
+            if self._server.ask(_IS_MUCH, (f"selfpager.{table}", dropped)):
+                # Postgres does it by itself, once a minute. A few busy agents fill their tables several times by then.
+                self._server.ask(f"VACUUM (SKIP_LOCKED) selfpager.{table}")
 
     def restore(self, agent: int, file: Path, at: datetime | None = None) -> Restored:
         """Write pager.db, as it was after the last commit or at a moment, into a new file."""
