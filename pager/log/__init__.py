@@ -11,6 +11,7 @@ cipher.py    the only file that knows cryptography
 keys.py      the keys of agents, and the master keys that wrap them
 postgres.py  the only file that knows psycopg: connections, time limits, errors
 tables.py    the tables in Postgres
+claim.py     what a process holds of an agent that it owns
 rows.py      who owns an agent, and its commits
 states.py    folding the log into chunks, restoring an agent as it is or was, what is kept of its past
 commands.py  commands of other processes

@@ -15,9 +15,10 @@ from itertools import count
 from threading import Thread
 
 from pager.errors import AgentLostError, StorageError
+from pager.log.claim import Claim
 from pager.log.leases import Leases
 from pager.log.pages import CHUNK_BYTES, chunk_of, pack_changes, pack_chunk
-from pager.log.rows import Claim, Rows
+from pager.log.rows import Rows
 from pager.log.seal import place
 from pager.log.states import Restored
 from pager.log.wal import Changes, WalReader

@@ -13,10 +13,11 @@ from typing import Any
 from pager.clock import Clock
 from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError
 from pager.log.cache import Cache, root
+from pager.log.claim import Claim
 from pager.log.commands import CommandRows, seal_commands
 from pager.log.log import Log
 from pager.log.postgres import Server
-from pager.log.rows import Claim, Rows
+from pager.log.rows import Rows
 from pager.log.states import Content
 from pager.store import Store
 from pager.store.files import AgentFiles

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pager.log.claim import Claim
 from pager.log.keys import Keys
 from pager.log.postgres import Server, Statement
 from pager.log.states import States
@@ -40,16 +41,6 @@ _MORE = "INSERT INTO selfpager.commits VALUES (%s, %s, %s, clock_timestamp(), %b
 _CREATE = """
     WITH made AS (INSERT INTO selfpager.agents (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id)
     INSERT INTO selfpager.bases SELECT id, 0, clock_timestamp(), 0, '' FROM made"""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """An agent that this process owns."""
-
-    agent: int
-    fence: int
-    id: uuid.UUID
-    has_commands: bool
 
 
 @dataclass(frozen=True, slots=True)

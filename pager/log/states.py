@@ -6,8 +6,6 @@ what has to be kept for `keep_days` is: the newest base from before that time, t
 and every commit after the oldest of them.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,18 +14,16 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from pager.errors import AgentLostError, NotFoundError, RejectedError
+from pager.log.claim import Claim
 from pager.log.keys import Keys
 from pager.log.pages import CHUNK_BYTES, chunk_of, damaged, pack_chunk, unpack_changes, unpack_chunk
 from pager.log.postgres import Row, Server, Transaction
 from pager.log.seal import PLAIN, Box, place
 from pager.safety import foreign_files
 from pager.store.schema import VERSION
-
-if TYPE_CHECKING:
-    from pager.log.rows import Claim
 
 CHUNKS_AT_ONCE, COMMITS_AT_ONCE = 64, 256  # read: some megabytes
 

@@ -127,9 +127,9 @@ def used(postgres: Postgres) -> int:
 
 def bytes_kept(_: Path) -> list[Figure]:
     found = list[Figure]()
-    for what, options, limit in (("", {"keep_days": 0}, 2), (", with the past of 7 days", {}, None)):
+    for what, days, limit in (("", 0, 2), (", with the past of 7 days", 7, None)):
         with server() as postgres:
-            address = postgres.address(**options)
+            address = postgres.address(keep_days=days)
             size, ask = grown(address), rows_of(address).server.ask
             [(live, unfolded)] = ask(
                 """SELECT (SELECT coalesce(sum(length(data)), 0) FROM selfpager.commits)

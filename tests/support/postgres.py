@@ -21,10 +21,11 @@ import pytest
 
 from pager import Home, InUseError, Memory
 from pager.clock import Clock, SystemClock
+from pager.log.claim import Claim
 from pager.log.log import Log
 from pager.log.place import PostgresPlace
 from pager.log.postgres import Server
-from pager.log.rows import Claim, Rows
+from pager.log.rows import Rows
 from pager.log.states import Content, Restored
 from pager.store import Store
 from pager.upkeep.place import Directory, Opened
