@@ -157,11 +157,7 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
     name = shared.as_name or name
     if name:
         shared.existing(name)
-    try:
-        server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
-    except OSError as error:
-        way = "give another one, or none for any free port"
-        raise click.UsageError(f"port {port} cannot be used ({error.strerror}); {way}.") from None
+    server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
     with server, suppress(KeyboardInterrupt):
         address = server.address + (f"#{name}" if name else "")
         say(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")

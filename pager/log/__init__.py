@@ -10,6 +10,7 @@ seal.py      rows in clear, or encrypted for their place
 cipher.py    the only file that knows cryptography
 keys.py      the keys of agents, and the master keys that wrap them
 postgres.py  the only file that knows psycopg: connections, time limits, errors
+pool.py      connections that are used again
 tables.py    the tables in Postgres
 claim.py     what a process holds of an agent that it owns
 rows.py      who owns an agent, and its commits
