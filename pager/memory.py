@@ -888,6 +888,7 @@ def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
         why = f"({error.strerror}). Choose a directory that you may write to"
         raise StorageError(f"{files.directory} cannot be created {why}.") from None
     lock = AgentLock(files.lock)
+    is_new = not files.database.exists()
     try:
         if (lock.had_owner or files.index.exists()) and not files.database.exists():
             raise StorageError(
@@ -899,5 +900,7 @@ def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
         lock.write_owner(clock)
         return lock, store
     except BaseException:
+        if is_new:
+            files.remove_database()
         lock.release()
         raise
