@@ -361,10 +361,10 @@ class Archive:
 
     def rank(self, candidates: Candidates, limit: int, unit: float | None = None) -> list[Hit]:
         """Return the best of the candidates. Evidence beside words counts in the `unit`, if there is one."""
-        terms, *sides = candidates
-        best = fuse(*sides, LATE * focus(len(terms)), unit)[:limit]
+        terms, by_words, by_meaning, by_late = candidates
+        best = fuse(by_words, by_meaning, by_late, LATE * focus(len(terms)), unit)[:limit]
         facts = self._store.archive.facts([number for number, _ in best])
-        return [_hit(facts[number], parts, terms, candidates.by_meaning.get(number)) for number, parts in best]
+        return [_hit(facts[number], parts, terms, by_meaning.get(number)) for number, parts in best]
 
     def _best(self, query: str, limit: int, wanted: FactFilter) -> list[Hit]:
         return self.rank(self._candidates(query, wanted, limit), limit)
