@@ -61,6 +61,8 @@ class AgentTool(Tool):
     about calls of its own."""
 
     start: Callable[[Call, Collection[str], Approve], HelperRun]
+    model: str = ""
+    provider: str = ""
     shows_facts: bool = True  # the model can do something with the ids of facts
 
 
@@ -131,7 +133,8 @@ class HelperCalls:
             if isinstance(item, Question):
                 item.answer.set_result(self._approve(item.call))
             elif not isinstance(item, Outcome):
-                yield HelperEvent(call.id, call.name, item)
+                tool = self.tools[call.name]
+                yield HelperEvent(call.id, call.name, item, tool.model, tool.provider)
             else:
                 del left[call.id]
                 error = error or item.error
