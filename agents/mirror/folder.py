@@ -79,7 +79,7 @@ def _markdown_in(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _refuse_files_in(path: str) -> None:
-    if any(file.name.lower().endswith(".md") for file in os.scandir(path)):
+    if any(file.name.lower().endswith(".md") for file in list(os.scandir(path))):
         raise RejectedError(f"{path} is too deep for files of a mirror: facts are in {FACTS}/ or one folder below it.")
 
 
