@@ -98,8 +98,9 @@ class HelperCalls:
                     continue
             sources = self._memory.read_page(call.step).via
             self._memory.begin_call(call.id)
-            threads[call.id] = _Thread(call, self.tools[call.name].start, sources, events)
             yield ToolStarted(call.id, call.name, call.input)
+            # Only now: it takes the context with it, and whoever watches has made the span of this call.
+            threads[call.id] = _Thread(call, self.tools[call.name].start, sources, events)
         try:
             found = yield from self._follow(threads, events, on_result)
         except GeneratorExit:  # whoever leaves the turn may go on with it at once

@@ -212,6 +212,10 @@ def test_a_helper_stands_below_the_call_that_asks_it(stage: Stage, watching: Wat
     assert watching.one("execute_tool look").parent.span_id == inner.context.span_id
     assert outer.start_time <= inner.start_time <= inner.end_time <= outer.end_time
     assert {span.context.trace_id for span in watching.all} == {outer.context.trace_id}
+    told = {span.context.span_id for span in watching.all}
+    assert all(span.parent.span_id in told for span in watching.all if span.parent)
+    requests = [span for span in watching.all if span.instrumentation_scope.name not in ("selfpager", "theirs", "web")]
+    assert len([span for span in requests if span.parent.span_id == outer.context.span_id]) == len(requests) - 2
 
 
 def test_a_helper_has_the_model_that_answers_it(stage: Stage, watching: Watching) -> None:
