@@ -46,7 +46,6 @@ from agents.tools.functions import Tool, ToolConfigError
 from agents.tools.memory_tools import FewTools, MemoryTools, SkillTools, for_blocks, memory_file_tool
 from agents.tools.results import ResultSchema
 from pager import (
-    AgentFiles,
     BlockSpec,
     Clock,
     Embedder,
@@ -57,6 +56,7 @@ from pager import (
     SkillSpec,
     WindowTooSmallError,
 )
+from pager.home import Home, Place
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
@@ -94,11 +94,11 @@ class Parts:
 
 
 def assemble(
-    config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None,
+    config: AgentConfig, place: Place, clock: Clock, *, task: bool = False, model: Model | None = None,
     tools: Sequence[Callable[..., Any] | Tool] = (), embedder: Embedder | None = None, output: Any = None,
     open_helper: helpers.OpenAgent | None = None, within: Meter | None = None,
 ) -> Parts:  # fmt: skip
-    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model or an
+    """Open an agent at `place`. With `task` it gets what a long task needs: a plan block, task_done. A model or an
     embedder that is handed in works instead of the configured one, and its owner closes it. `tools` are added. The
     results of tasks have to fit `output`, a class, or what is configured. `open_helper` opens the agents among its
     tools; it is one itself if its run is `within` another one."""
@@ -120,9 +120,9 @@ def assemble(
         found_by = embedders.from_config(config)
         if embedder is not None:
             found_by["embedder"] = embedder
-        helped = helpers.Helped(directory, kind, found_by, clock, meter, open_helper) if open_helper else None
+        helped = helpers.Helped(place, kind, found_by, clock, meter, open_helper) if open_helper else None
         own = own_tools(
-            config, opened, tools, directory=AgentFiles(directory).owner, part_tokens=limits.max_part_tokens,
+            config, opened, tools, directory=place.directory, part_tokens=limits.max_part_tokens,
             helped=helped,
         )  # fmt: skip
         definitions = _definitions_for_memory(kind, blocks, own_skills) + [tool.definition for tool in own]
@@ -134,7 +134,7 @@ def assemble(
             model = CallsInText(model, config.model.tools_in_text)
         try:
             memory = Memory.open(
-                directory, limits=limits, tools=definitions, core=blocks, summarize=summarize, clock=clock,
+                place, limits=limits, tools=definitions, core=blocks, summarize=summarize, clock=clock,
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS[kind]}" if task else ""),
                 model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
                 count_tokens=model.count_tokens, prefetch=prefetch_of(config),
@@ -175,7 +175,7 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
             # A script has no server to ask; another model is made, but not asked either.
             made = make_model(config)
             model = made if isinstance(made, ScriptedModel) else ScriptedModel("", Entries("", []))
-            assemble(config, Path(place) / config.name, clock, task=task, model=model).opened.close()
+            assemble(config, Home(place).place(config.name), clock, task=task, model=model).opened.close()
         except RejectedError as error:
             raise ConfigError([ConfigProblem(ConfigPlace(config.place().file), str(error))]) from error
 

@@ -37,8 +37,6 @@ from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
 from pager.safety.sources import Source, read_source, union, untrusted_among
 from pager.sleep import Sleeps
-from pager.store import Store
-from pager.store.files import AgentFiles
 from pager.store.rows import Step
 from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, is_embedder, joint
@@ -68,7 +66,7 @@ from pager.types import (
 from pager.upkeep import check, inbox, purge, withdrawal
 from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
-from pager.upkeep.lock import AgentLock
+from pager.upkeep.place import Directory, Opened, Place
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
@@ -88,12 +86,12 @@ class Memory:
     """Three tiers on disk under a budget that holds. Made by `Memory.open`; one process at a time has it open."""
 
     def __init__(
-        self, files: AgentFiles, lock: AgentLock, store: Store, clock: Clock, window: Window, tiers: Tiers,
-        prompt: Prompt, prefetch: Prefetch,
+        self, place: Place, opened: Opened, clock: Clock, window: Window, tiers: Tiers, prompt: Prompt,
+        prefetch: Prefetch,
     ) -> None:  # fmt: skip
-        self._files = files
-        self._lock = lock
-        self._store = store
+        self._place = place
+        self._opened = opened
+        self._store = store = opened.store
         self._clock = clock
         self._tiers = tiers
         self._call_lock = CallLock(self._roll_back)
@@ -104,14 +102,14 @@ class Memory:
         self._prompt = prompt
         self._chooser = self._make_chooser(prefetch) if prefetch.k > 0 else None
         self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
-        self._inbox = inbox.Inbox(files.directory, store, clock)
+        self._inbox = inbox.Inbox(opened.commands, store, clock)
         self._shown: dict[str, frozenset[str]] = {}  # who reads outside of a turn -> untrusted sources of what
         self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
 
     @classmethod
     def open(
         cls,
-        directory: str | Path,
+        directory: str | Path | Place,
         *,
         limits: Limits | None = None,
         instructions: str = "",
@@ -130,7 +128,7 @@ class Memory:
         summarize: Summarize | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Open the memory in `directory` for writing; create it if it is missing.
+        """Open the memory in `directory`, or at a place of `Home`, for writing; create it if it is missing.
 
         Without `core` its blocks stay, and without `skills` those of the last time: the prompt names them, and the text
         of each is a page. The vector index is in the directory, or with `index` on a Chroma server. `memory_tools` says
@@ -150,8 +148,9 @@ class Memory:
         _check_kind("count_tokens", count_tokens, callable, "a function")
         _check_kind("summarize", summarize, callable, "a function")
         clock = clock or SystemClock()
-        files = AgentFiles(require_path(directory, "the directory"))
-        lock, store = _open_store(files, clock)
+        place = directory if isinstance(directory, Place) else Directory(require_path(directory, "the directory"))
+        opened = place.open(clock)
+        store = opened.store
         try:
             with store.transaction():
                 changed = store_skills(store, skills) if skills is not None else []
@@ -162,20 +161,22 @@ class Memory:
                 counter = Counter(store.prompt.tokenizer(model))
                 fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
                 window = Window((limits or Limits.for_window()).fitted(fixed), counter)
-                tiers = Tiers.open(store, clock, window, embedder, directory=files.index, server=index)
+                tiers = Tiers.open(store, clock, window, embedder, directory=opened.vectors, server=index)
                 tiers.pages.renew_pins(changed)
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
-            memory = cls(files, lock, store, clock, window, tiers, prompt, prefetch or Prefetch())
+            memory = cls(place, opened, clock, window, tiers, prompt, prefetch or Prefetch())
             memory._finish_purge(may_wait=True)  # of an earlier process
             memory._inbox.unpack()
             if core is not None:
                 tiers.core.configure(core)
             tiers.pages.fit_pins()
         except BaseException as error:
-            store.close()
-            lock.release()
+            try:
+                store.close()
+            finally:
+                opened.release()
             if isinstance(error, Exception):
                 explain(error)
             raise
@@ -675,11 +676,10 @@ class Memory:
 
     def _purge(self, eraser: Eraser, pages: Sequence[PageId], actor: str, reason: str) -> int:
         in_helpers = 0
-        for files in self._files.of_helpers():  # first: as long as the page is here, its purge can be asked for again
-            with Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+        for place in self._place.helpers():  # first: as long as the page is here, its purge can be asked for again
+            with Memory.open(place, embedder=None, clock=self._clock) as memory:
                 in_helpers += memory._purge(eraser, (), actor, f"it is a text of {purge.OF_ANOTHER}")
-        started, zone, inbox_files = self._files.lock.stat().st_mtime, self._clock.zone, self._files.inbox
-        places = purge.purge(self._store, eraser, pages, actor, zone, inbox=inbox_files, since=started, reason=reason)
+        places = purge.purge(self._store, eraser, pages, actor, self._clock.zone, self._opened.commands, reason)
         if places:
             self._prompt.invalidate()
             self._finish_purge()
@@ -716,10 +716,10 @@ class Memory:
         if fix and problems:
             self._prompt.invalidate()
             self._tiers.recall.invalidate()
-        for files in self._files.of_helpers():
-            name = files.directory.relative_to(self._files.directory)
+        for place in self._place.helpers():
+            name = place.name.removeprefix(self._place.name).strip("/")
             # One that works now is checked the next time. Vectors are its own: it makes them when it goes on.
-            with suppress(InUseError), Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+            with suppress(InUseError), Memory.open(place, embedder=None, clock=self._clock) as memory:
                 problems += [replace(each, where=f"{name}: {each.where}") for each in memory.check(fix=fix)]
         return problems
 
@@ -750,8 +750,10 @@ class Memory:
             try:
                 self._tiers.close()
             finally:
-                self._store.close()
-                self._lock.release()
+                try:
+                    self._store.close()
+                finally:
+                    self._opened.release()
 
     # reading, as `MemoryReader` does it
 
@@ -840,7 +842,7 @@ class Memory:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
-        export(self._store, self._files, require_path(file, "the file to export to"))
+        export(self._store, self._place, require_path(file, "the file to export to"))
 
     def _roll_back(self) -> None:
         self._store.undo()
@@ -879,25 +881,3 @@ def _check_options(
         raise RejectedError(f"memory_tools is {brief(memory_tools)}; give one of {', '.join(HOW_IT_WORKS)}.")
     if embedder not in (None, "default") and not is_embedder(embedder):
         raise RejectedError(f"embedder is {brief(embedder)}; give 'default', None or an Embedder.")
-
-
-def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
-    try:
-        files.make_directory()
-    except OSError as error:
-        why = f"({error.strerror}). Choose a directory that you may write to"
-        raise StorageError(f"{files.directory} cannot be created {why}.") from None
-    lock = AgentLock(files.lock)
-    try:
-        if (lock.had_owner or files.index.exists()) and not files.database.exists():
-            raise StorageError(
-                f"{files.directory} had a pager.db and has none: the memory itself is gone. Restore a backup of the "
-                "directory, or remove it to begin anew."
-            )
-        files.make_private()
-        store = Store(files.database, clock)
-        lock.write_owner(clock)
-        return lock, store
-    except BaseException:
-        lock.release()
-        raise

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 from agents.config.variables import Expanded
 from pager.clock import read_duration
 from pager.errors import RejectedError
-from pager.home import Home
+from pager.home import check_name
 from pager.safety.redaction import redacted
 
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -23,7 +23,7 @@ URL_PATTERN = r"^https?://[^/\s]\S*$"
 
 def _check_name(text: str) -> str:
     try:
-        Home(".").agent_files(text)
+        check_name(text)
     except RejectedError as error:
         raise ValueError(str(error)) from None
     return text

@@ -1,5 +1,6 @@
 """The agents of a home, kept open for reading while a page shows them. They may run, end, or be replaced."""
 
+from collections import deque
 from collections.abc import Mapping
 from itertools import count
 from threading import Lock
@@ -14,13 +15,14 @@ from pager.reader import MemoryReader
 from pager.types import Json
 
 MOST_REFUSED = 5
+MOST_RETIRED = 4  # readers that were replaced a moment ago
 
 
 class OpenReader(NamedTuple):
     """A reader, the file that it reads, and its number: revisions are comparable within one opening only."""
 
     reader: MemoryReader
-    file: tuple[int, int]
+    file: object  # see Place.identity
     opening: int
 
 
@@ -30,6 +32,7 @@ class Readers:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._open: dict[tuple[str, bool], OpenReader] = {}
+        self._retired: deque[OpenReader] = deque()
         self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
@@ -50,17 +53,22 @@ class Readers:
         return f"{opened.opening}.{opened.reader.revision()}"
 
     def _opened(self, name: str, *, searches: bool = False) -> OpenReader:
-        status = self.home.existing_files(name).database.stat()
-        file = (status.st_dev, status.st_ino)
+        place = self.home.existing(name)
+        file = place.identity()
         with self._open_lock:
             opened = self._open.get((name, searches))
-            if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
+            if opened is None or opened.file != file:  # another agent of that name, or a newer copy
                 if opened is not None:
-                    opened.reader.close()
-                directory = self.home.agent_files(name).directory
-                reader = self.home.read(name, **(embedders.for_command(directory, None) if searches else {}))
+                    self._retire(opened)
+                reader = self.home.read(name, **(embedders.for_command(place, None) if searches else {}))
                 opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
             return opened
+
+    def _retire(self, opened: OpenReader) -> None:
+        """Close the reader, but not at once: another thread may be about to use it."""
+        self._retired.append(opened)
+        if len(self._retired) > MOST_RETIRED:
+            self._retired.popleft().reader.close()
 
     def fleet(self) -> list[Json]:
         """Return all agents with their figures; of one that cannot be read, why."""
@@ -108,5 +116,5 @@ class Readers:
 
     def close(self) -> None:
         """Close all readers."""
-        for opened in self._open.values():
+        for opened in (*self._open.values(), *self._retired):
             opened.reader.close()

@@ -78,7 +78,7 @@ class ViewServer(LoopbackServer):
         home = self.readers.home
         match parts:
             case ["agents"]:
-                return {"agents": home.names(), "read_only": self.read_only, "home": str(home.path)}
+                return {"agents": home.names(), "read_only": self.read_only, "home": home.address}
             case ["fleet"]:
                 return {"agents": home.names(), "fleet": self.readers.fleet()}
             case [name, "state"]:

@@ -79,12 +79,14 @@ def judge(suite: dict[str, Any], pythons: dict[str, Path], sources: dict[str, Pa
     if not report.exists():
         return suite["name"], 0, 0, [f"nothing ran: {done.stdout[-2000:]}{done.stderr[-2000:]}"]
     cases = list(ElementTree.parse(report).iter("testcase"))
+    # Two classes may have tests of the same name.
+    names = {f"{case.attrib.get('classname')} {case.attrib['name']}": case for case in cases}
     failed = {
-        case.attrib["name"] for case in cases if case.find("failure") is not None or case.find("error") is not None
+        name for name, case in names.items() if case.find("failure") is not None or case.find("error") is not None
     }
     skipped = sum(case.find("skipped") is not None for case in cases)
     patterns = [pattern for listed in suite.get("fails", ()) for pattern in listed["tests"]]
-    expected = {case.attrib["name"] for case in cases if any(fnmatch(case.attrib["name"], each) for each in patterns)}
+    expected = {name for name, case in names.items() if any(fnmatch(case.attrib["name"], each) for each in patterns)}
     problems = [f"fails and is not listed: {name}" for name in sorted(failed - expected)]
     problems += [f"is listed and passes: {name}" for name in sorted(expected - failed)]
     problems += [] if cases else ["no test ran"]

@@ -1,0 +1,234 @@
+"""The place of one agent's memory, whether there is one or not: a directory, or rows in Postgres (`pager.log.place`).
+
+The facades open what a place gives them. Nothing above them asks for a directory.
+"""
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pager.clock import Clock
+from pager.errors import NotFoundError, StorageError
+from pager.safety import foreign_files
+from pager.store import Store
+from pager.store.files import AgentFiles
+from pager.store.maintenance import copy_database
+from pager.upkeep import inbox
+from pager.upkeep.inbox import CommandFiles, Commands
+from pager.upkeep.lock import AgentLock, current_owner
+
+
+class Opened(NamedTuple):
+    """The open database of an agent, and what goes with it."""
+
+    store: Store
+    vectors: Path  # the directory of the vector index
+    commands: Commands
+    release: Callable[[], None]  # to be called when the store was closed
+
+
+class Place(ABC):
+    """One agent's place."""
+
+    name: str  # for people: what errors and lists call it
+    agent: str  # the name of the agent
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Return True if there is a memory."""
+
+    @abstractmethod
+    def is_taken(self) -> bool:
+        """Return True if anything is there, such as what is left of a memory."""
+
+    @abstractmethod
+    def identity(self) -> object:
+        """Return a value that is another one after an open reader has to be opened again to see what is there."""
+
+    @abstractmethod
+    def open(self, clock: Clock) -> Opened:
+        """Open it for writing, and create it if it is missing. Raises InUseError with the process that has it open."""
+
+    @abstractmethod
+    def read(self, clock: Clock) -> Opened:
+        """Open it for reading. Raises NotFoundError if there is none."""
+
+    @abstractmethod
+    def copy_to(self, file: Path) -> None:
+        """Copy the database, of whatever format, with the pending commands into a new file. Raises StorageError."""
+
+    @abstractmethod
+    def owner(self) -> dict[str, Any] | None:
+        """Return pid, command and start of the process that has it open for writing; None if there is none."""
+
+    @property
+    @abstractmethod
+    def commands(self) -> Commands:
+        """Return the commands that wait for the process that has it open."""
+
+    @abstractmethod
+    def helper(self, call_id: str) -> "Place":
+        """Return the place of the helper that answers a call. The id of a call comes from a server."""
+
+    @abstractmethod
+    def helpers(self) -> "list[Place]":
+        """Return the places of all helpers that have a memory."""
+
+    @property
+    @abstractmethod
+    def directory(self) -> Path:
+        """Return the directory that tools of the agent must not touch: its memory, or the copies of it, are there."""
+
+    @abstractmethod
+    def remove(self, clock: Clock) -> None:
+        """Delete it with all that belongs to it. Raises InUseError while a process writes it."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Delete what is there, without asking if it is in use: it was just made, and is not wanted."""
+
+
+class Directory(Place):
+    """A directory of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.files = AgentFiles(path)
+        self.name = str(path)
+        self.agent = path.name
+
+    def exists(self) -> bool:
+        """Return True if there is a memory."""
+        return self.files.database.is_file()
+
+    def is_taken(self) -> bool:
+        """Return True if there is a directory."""
+        return self.files.directory.exists()
+
+    def identity(self) -> object:
+        """Return the number of the file: a reader sees what is committed to it."""
+        status = self.files.database.stat()
+        return status.st_dev, status.st_ino
+
+    def open(self, clock: Clock) -> Opened:
+        """Take the lock, and open the database."""
+        files = self.files
+        try:
+            files.make_directory()
+        except OSError as error:
+            why = f"({error.strerror}). Choose a directory that you may write to"
+            raise StorageError(f"{files.directory} cannot be created {why}.") from None
+        lock = AgentLock(files.lock)
+        try:
+            if (lock.had_owner or files.index.exists()) and not files.database.exists():
+                raise StorageError(
+                    f"{files.directory} had a pager.db and has none: the memory itself is gone. Restore a backup of "
+                    "the directory, or remove it to begin anew."
+                )
+            files.make_private()
+            store = Store(files.database, clock)
+            lock.write_owner(clock)
+        except BaseException:
+            lock.release()
+            raise
+        return Opened(store, files.index, self.commands, lock.release)
+
+    def read(self, clock: Clock) -> Opened:
+        """Open the database, while another process may be writing it."""
+        try:
+            exists = self.exists()
+        except OSError as error:
+            why = f"cannot be read ({error.strerror}). Give another directory"
+            raise StorageError(f"{self.files.directory} {why}.") from None
+        if not exists:
+            raise NotFoundError(f"there is no memory in {self.files.directory}; Memory.open makes one.")
+        return Opened(Store(self.files.database, clock, read_only=True), self.files.index, self.commands, lambda: None)
+
+    def copy_to(self, file: Path) -> None:
+        """Copy what is committed, while another process may be writing it."""
+        pending = inbox.pack(self.commands)  # before the copy, as in an export
+        copy_database(self.files.database, file, pending)
+
+    def owner(self) -> dict[str, Any] | None:
+        """Return who holds the lock."""
+        return current_owner(self.files.lock)
+
+    @property
+    def commands(self) -> Commands:
+        """Return the files in the inbox."""
+        return CommandFiles(self.files)
+
+    def helper(self, call_id: str) -> Place:
+        """Return a directory within this one."""
+        return Directory(self.files.helper(call_id).directory)
+
+    def helpers(self) -> list[Place]:
+        """Return the directories of the helpers that have a memory."""
+        return [Directory(each.directory) for each in self.files.of_helpers()]
+
+    @property
+    def directory(self) -> Path:
+        """Return the directory of the agent that this one works for, and those above it; else its own."""
+        return self.files.owner
+
+    def remove(self, clock: Clock) -> None:
+        """Delete the directory, once nobody else has it open."""
+        opened = self.open(clock)
+        opened.store.close()
+        opened.release()
+        self.discard()
+
+    def discard(self) -> None:
+        """Delete the directory."""
+        shutil.rmtree(self.files.directory, ignore_errors=True)
+
+
+class Places(ABC):
+    """A home: the places of agents by their names, which are valid ones."""
+
+    address: str  # for people, without a password
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all agents, sorted. There may be others that no agent can have."""
+
+    @abstractmethod
+    def place(self, name: str) -> Place:
+        """Return where an agent of this name is, or would be."""
+
+    @abstractmethod
+    def aside(self, name: str) -> Directory:
+        """Return an empty directory in which an agent is made, before `install` puts it into its place."""
+
+    @abstractmethod
+    def install(self, aside: Directory, name: str) -> None:
+        """Put an agent that was made aside, and is closed, into its place. Raises OSError, StorageError."""
+
+
+class Directories(Places):
+    """A directory with a directory for each agent."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.address = str(path)
+
+    def names(self) -> list[str]:
+        """Return the names of the directories with a memory."""
+        return sorted(path.parent.name for path in self._path.glob("*/pager.db") if path.is_file())
+
+    def place(self, name: str) -> Place:
+        """Return the directory of that name."""
+        return Directory(self._path / name)
+
+    def aside(self, name: str) -> Directory:
+        """Return a directory beside it."""
+        made = Directory(self._path / f".{name}.import")
+        made.discard()
+        made.files.make_directory()
+        return made
+
+    def install(self, aside: Directory, name: str) -> None:
+        """Rename the directory."""
+        aside.files.directory.rename(self._path / name)
+        foreign_files.sync_directory(self._path)
