@@ -7,6 +7,7 @@ two requests it can be stopped, and goes on there the next time; so it does afte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Lock
@@ -29,6 +30,16 @@ THINKING_TOKENS = 2000  # a model that thinks first needs room beyond its answer
 TURNS_AT_ONCE, PAIRS_AT_ONCE = 40, 8
 CHARS_PER_TOKEN = 3
 Stop = Callable[[], bool]
+Note = Callable[[Usage, float | None], None]  # given what a request has cost
+Request = Callable[[str], AbstractContextManager[Note]]  # entered around a request, with the name of the model
+
+
+def _unwatched(_: str) -> AbstractContextManager[Note]:
+    return nullcontext(_unnoted)
+
+
+def _unnoted(_: Usage, __: float | None) -> None:
+    """Nobody watches."""
 
 
 class StoppedError(Exception):
@@ -71,11 +82,13 @@ class Sleeper:
         self._one_at_a_time = Lock()
         self._spent = Spent()
         self._in_a_row = 0
+        self._request: Request = _unwatched
 
-    def run(self, stop: Stop = lambda: False) -> Proposal | None:
+    def run(self, stop: Stop = lambda: False, request: Request = _unwatched) -> Proposal | None:
         """Sleep, and return the proposal; None if there is nothing to do, or if it was stopped: then the next one goes
-        on with it."""
+        on with it. `request` is entered around each request to the model."""
         with self._one_at_a_time:
+            self._request = request
             if self._memory.turn_is_open:
                 raise RejectedError("a turn is open, and a sleep waits until it is answered. Resume the turn first.")
             if self._model is None:
@@ -174,11 +187,15 @@ class Sleeper:
 
     def _answer(self, system: str, text: str, stop: Stop) -> str:
         assert self._model is not None
+        with self._request(self._model.name) as note:
+            return self._stream(self._model, system, text, stop, note)
+
+    def _stream(self, model: Model, system: str, text: str, stop: Stop, note: Note) -> str:
         limits = self._memory.limits
         room = limits.limit_tokens - count_tokens(system) - count_tokens(text)
         most = max(1, min(ANSWER_TOKENS + THINKING_TOKENS, limits.max_output_tokens, room * 2 // 3))
         messages: list[Json] = [{"role": "user", "content": [{"type": "text", "text": text}]}]
-        pieces = self._model.stream({"max_tokens": most, "system": system, "messages": messages})
+        pieces = model.stream({"max_tokens": most, "system": system, "messages": messages})
         while True:
             try:
                 next(pieces)
@@ -191,7 +208,9 @@ class Sleeper:
         self._spent.requests += 1
         usage = Usage.read(message.get("usage")) or Usage(input_tokens=count_tokens(system) + count_tokens(text))
         self._spent.tokens += usage.whole_input + usage.output_tokens
-        self._spent.usd += self._prices.usd(usage) if self._prices else 0.0
+        usd = self._prices.usd(usage) if self._prices else None
+        self._spent.usd += usd or 0.0
+        note(usage, usd)
         return "\n".join(str(block.get("text", "")) for block in message["content"] if block.get("type") == "text")
 
 

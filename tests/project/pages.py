@@ -21,6 +21,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/frameworks/claude-agent-sdk.md", "from claude_agent_sdk import ClaudeAgentOptions"): FRAMEWORK,
     ("docs/frameworks/openai-agents.md", "from agents import Agent, RunConfig, Runner"): FRAMEWORK,
     ("docs/frameworks/pydantic-ai.md", "import asyncio"): FRAMEWORK,
+    ("docs/frameworks/pydantic-ai-conversations.md", "import asyncio"): FRAMEWORK,
     ("docs/frameworks/hermes.md", "from pager.adapters.hermes import register_memory_provider as register"): FRAMEWORK,
     ("docs/messages-front.md", "from anthropic import Anthropic"): "needs a server; see tests/serve/test_messages.py",
     ("docs/frameworks/hermes.md", "memory:"): "a file of Hermes, not of an agent",
