@@ -51,14 +51,9 @@ def near_texts(store: Store, archive: Archive, reader: Reader, sleep: int, limit
     for newer in range(first, len(texts)):
         near = vectors[:newer] @ vectors[newer]
         best = [int(each) for each in np.argsort(-near)[: 4 * EACH] if near[each] >= RELATED]
-        fits = [each for each in best if _may_meet(texts[each], texts[newer], content[each] & content[newer])]
+        fits = [each for each in best if content[each] & content[newer]]  # a word that carries meaning
         for older in fits[:EACH]:
             one, other = texts[older], texts[newer]
             via = tuple(sorted({*one[3], *other[3]}))
             found.append((float(near[older]), FactPair(one[0], other[0], (one[1], other[1]), via)))
     return [pair for _, pair in sorted(found, key=lambda each: -each[0])[:limit]]
-
-
-def _may_meet(one: Sequence[object], other: Sequence[object], shared: frozenset[str]) -> bool:
-    """Return True if they share a word that carries meaning; of one key the newer one is right already."""
-    return bool(shared) and (one[2] is None or one[2] != other[2])

@@ -29,6 +29,12 @@ _NEGATION = re.compile(
     r"\b(?:not?|never|nobody|none|nothing|neither|nor|without|cannot|stopped|quit|former(?:ly)?)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
+_CHANGED = re.compile(
+    r"\b(?:now|no longer|not any ?more|anymore|instead|actually|corrections?|wrong|used to|from now on|by now|meanwhile|"
+    r"new|(?:was|is|been|has|have|had|were|are|got) (?:\w+ )?(?:moved|changed|renamed|replaced|postponed|cancell?ed|shifted|"
+    r"switched|updated|corrected))\b",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _SYMBOLS = re.compile(r"(?<!\w)[$\u20ac\u00a3+-]\d|\w[+#]{1,2}(?!\w)|\d ?[%\u00b0]")  # $5, -5, C++, C#, 5 %
 _SPELLED = {
@@ -118,6 +124,27 @@ def names_of(text: str) -> tuple[str, ...]:
     """Return the capitalized words that do not begin a sentence, but for days and months, in their order."""
     found = (each.lower().removesuffix("'s").removesuffix("\u2019s") for each in _NAME.findall(text))
     return tuple(each for each in found if each not in _DAYS)
+
+
+def says_that_it_changed(text: str) -> bool:
+    """Return True for a text that says of itself that something is otherwise than before."""
+    return bool(_CHANGED.search(text))
+
+
+def may_replace(old: Signs, new: Signs) -> bool:
+    """Return True for texts about the same thing: two of their words, and not all, or all but one of the shorter."""
+    shared = set(old.content) & set(new.content)
+    fewest = min(len(set(old.content)), len(set(new.content)))
+    return len(shared) >= max(1, min(2, fewest - 1)) and old.content != new.content
+
+
+def may_mean_the_same(one: Signs, other: Signs) -> bool:
+    """Return True for texts with the same numbers and negations: what else differs may be other words for it."""
+    return (
+        one.negated % 2 == other.negated % 2
+        and sorted(set(one.numbers)) == sorted(set(other.numbers))
+        and not set(one.content).isdisjoint(other.content)
+    )
 
 
 def agree(one: Signs, other: Signs) -> bool:

@@ -14,6 +14,7 @@ commits, so a sleep that was interrupted goes on where it was with the next `beg
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 from pager import tokens
@@ -37,7 +38,7 @@ from pager.sleep.edits import (
     Verdict,
 )  # fmt: skip
 from pager.sleep.pairs import near_texts, new_texts
-from pager.sleep.signs import Reader
+from pager.sleep.signs import Reader, may_mean_the_same, may_replace, says_that_it_changed
 from pager.store import Store
 from pager.store.rows import EditRow, Origin
 from pager.tiers import Tiers
@@ -157,8 +158,8 @@ class Sleeps(SleepHistory):
             dropped["it is known"] = len(grounded) - len(fresh)
         edits = [self._new_fact(found, via) for found in fresh]
         with self._store.transaction():
-            for edit in edits:
-                self._append(number, edit)
+            for edit in sorted(edits, key=lambda each: each.after[0].valid_from or self._clock.now()):
+                self._append(number, self._without_taken_key(number, edit))
             self._store.sleeps.mark_read(number, [read_step_id(turn.id) for turn in read])
         return dropped
 
@@ -186,19 +187,35 @@ class Sleeps(SleepHistory):
         key = clean(claim.key or "").strip().casefold()[: grounding.MOST_KEY_CHARS] or None
         tags = tuple(clean(tag).strip() for tag in claim.tags if tag.strip())[: grounding.MOST_TAGS]
         sources = tuple(_said_by(step, via) for step in found.steps)
-        current = None
-        if key is not None:
-            versions = [fact for fact, _ in self._store.archive.versions(key)]
-            current = next((each for each in versions if not each.superseded_by and each.forgotten is None), None)
-        if current is not None and current.valid_from >= last.at:
-            key, current = None, None  # what was said before it corrects nothing
         after = NewFact(clean(claim.text), key, tags, last.at)
-        asks = _lowers(current.via, untrusted_of(sources)) if current else ""
-        pages = (current.id,) if current else ()
         reason = f"said in {', '.join(claim.steps)}"
-        return Edit(
-            "supersede" if pages else "new", reason, pages, (after,), sources=sources, quotes=found.quotes, asks=asks
-        )
+        edit = Edit("new", reason, (), (after,), sources=sources, quotes=found.quotes)
+        versions = [] if key is None else [fact for fact, _ in self._store.archive.versions(key)]
+        current = next((each for each in versions if not each.superseded_by and each.forgotten is None), None)
+        if current is None:
+            return edit
+        quoted = " ".join(quote.text for quote in found.quotes)
+        if current.valid_from < last.at and self._corrects(current.text, claim.text, quoted):
+            return replace(
+                edit, kind="supersede", pages=(current.id,), asks=_lowers(current.via, untrusted_of(sources))
+            )
+        return replace(edit, after=(replace(after, key=None),))
+
+    def _without_taken_key(self, number: int, edit: Edit) -> Edit:
+        """Return a new fact without its key if another one of this sleep has it, and is not corrected by it."""
+        [fact] = edit.after
+        others = [row for row in self._store.sleeps.edits(number) if row.state == "open" and row.after]
+        same = [row.after[-1] for row in others if fact.key is not None and row.after[-1].get("key") == fact.key]
+        quoted = " ".join(quote.text for quote in edit.quotes)
+        if not same or (_is_before(same[-1], fact) and self._corrects(same[-1]["text"], fact.text, quoted)):
+            return edit
+        return replace(edit, after=(replace(fact, key=None),))
+
+    def _corrects(self, old: str, new: str, quoted: str) -> bool:
+        """Return True if what was said of a subject says that it changed. A subject alone says little: of a sister there
+        are many facts."""
+        [one, other] = self._reader().read([old, new])
+        return may_replace(one, other) and says_that_it_changed(f"{new} {quoted}")
 
     def pairs(self, number: int, limit: int = 60) -> list[FactPair]:
         """Return pairs of which one is new since the last sleep and that may say the same, or correct each other."""
@@ -212,10 +229,15 @@ class Sleeps(SleepHistory):
         made = 0
         with self._store.transaction():
             for pair, verdict in verdicts.items():
-                if verdict != "both" and taken.isdisjoint(pair[:2]):
+                if taken.isdisjoint(pair[:2]) and self._may_be(verdict, pair):
                     taken.update(pair[:2])
                     made += self._judged(number, pair, verdict)
         return made
+
+    def _may_be(self, verdict: Verdict, pair: FactPair) -> bool:
+        """Return True if the words of a pair allow a verdict that changes something."""
+        one, other = self._reader().read(pair.texts)
+        return may_replace(one, other) if verdict == "replaces" else verdict == "same" and may_mean_the_same(one, other)
 
     def _judged(self, number: int, pair: FactPair, verdict: Verdict) -> bool:
         rows = {f"edit {row.number}": row for row in self._store.sleeps.edits(number)}
@@ -253,8 +275,9 @@ class Sleeps(SleepHistory):
     def _replace(self, newer: EditRow, pair: FactPair) -> bool:
         """Let a new fact supersede one that is there."""
         old = self._store.archive.fact(number_of(pair.older))
-        if old is None or newer.pages:
-            return False
+        start = new_fact(newer.after[0]).valid_from
+        if old is None or newer.pages or (start is not None and start <= old.valid_from):
+            return False  # what was said before it corrects nothing
         via = untrusted_of([origin.source for origin in self._store.sleeps.origins(newer.number)])
         after = [{**newer.after[0], "key": old.key or newer.after[0].get("key")}]
         self._store.sleeps.supersede(newer.number, pair.older, after, _lowers(old.via, via))
@@ -428,6 +451,11 @@ def new_fact(stored: Json) -> NewFact:
     return NewFact(
         stored["text"], stored.get("key"), tuple(stored.get("tags", ())), start and datetime.fromisoformat(start)
     )
+
+
+def _is_before(stored: Json, fact: NewFact) -> bool:
+    start = new_fact(stored).valid_from
+    return start is not None and fact.valid_from is not None and start < fact.valid_from
 
 
 def _signature(edit: Edit) -> tuple[str, str, str | None, int | None]:

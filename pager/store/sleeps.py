@@ -106,6 +106,12 @@ class SleepsTable:
         if done is not None:
             self._db.run("UPDATE sleep_edits SET done = ? WHERE id = ?", (dump(done), edit))
 
+    def kept(self, pages: Collection[str], *, but: int) -> tuple[int, str] | None:
+        """Return a sleep with an applied edit, `but` one, that makes no sense without one of these facts, and which."""
+        rows = self._db.rows("SELECT sleep, keeps FROM sleep_edits WHERE state = 'applied' AND id <> ?", (but,))
+        found = ((row["sleep"], page) for row in rows for page in json.loads(row["keeps"]) if page in pages)
+        return next(found, None)
+
     def signatures(self) -> set[tuple[str, str, str | None, int | None]]:
         """Return what is open, or was refused or undone: kind, pages, block and version."""
         states = "state IN ('open', 'refused', 'undone')"
