@@ -126,8 +126,13 @@ class Changes:
         tags, now = fact.get("tags", []), self._clock.now()
         return self._archive.write(
             fact["text"], fact.get("key"), tags, begins, now, actor_of(edit.sleep), origins,
-            meaning=meanings.get(fact["text"]), reason=edit.reason, expires=self._archive.end_by_tags(tags, begins or now),
+            meaning=meanings.get(fact["text"]), reason=edit.reason, expires=self._end_by_tags(tags, begins),
         )  # fmt: skip
+
+    def _end_by_tags(self, tags: Sequence[str], begins: datetime | None) -> datetime | None:
+        """Return when a fact ends that is stored now, as `archive` has it: counted from what comes last."""
+        present = self._archive.present()
+        return self._archive.end_by_tags(tags, max(begins or present, present))
 
     # core
 

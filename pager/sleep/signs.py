@@ -30,9 +30,9 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _CHANGED = re.compile(
-    r"\b(?:now|no longer|not any ?more|anymore|instead|actually|corrections?|wrong|used to|from now on|by now|meanwhile|"
-    r"new|(?:was|is|been|has|have|had|were|are|got) (?:\w+ )?(?:moved|changed|renamed|replaced|postponed|cancell?ed|shifted|"
-    r"switched|updated|corrected))\b",
+    r"\b(?:now|no longer|not any ?more|anymore|instead|actually|corrections?|wrong|used to|from now on|by now|meanwhile"
+    r"|new|(?:was|is|been|has|have|had|were|are|got) (?:\w+ )?"
+    r"(?:moved|changed|renamed|replaced|postponed|cancell?ed|shifted|switched|updated|corrected))\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")

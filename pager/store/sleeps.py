@@ -94,6 +94,10 @@ class SleepsTable:
         """Replace the facts that an edit stores."""
         self._db.run("UPDATE sleep_edits SET after = ? WHERE id = ?", (dump(list(after)), edit))
 
+    def put_asks(self, edit: int, asks: str) -> None:
+        """Replace why a person has to decide about an edit."""
+        self._db.run("UPDATE sleep_edits SET asks = ? WHERE id = ?", (asks, edit))
+
     def supersede(self, edit: int, page: str, after: Sequence[Json], asks: str) -> None:
         """Let an edit that stores a fact end another one."""
         self.put_after(edit, after)
