@@ -288,6 +288,6 @@ class Sleeps(SleepHistory):
     def _reader(self) -> Reader:
         def terms(texts: Sequence[str]) -> list[list[str]]:
             with self._held():
-                return self._store.conversation.terms(texts)
+                return self._store.conversation.all_terms(texts)
 
         return Reader(terms)

@@ -129,7 +129,7 @@ def repeats(work: Path, *, data: Path) -> list[Figure]:
         list[Figure](),
     )
     with Memory.open(work / "words", embedder=None) as memory:
-        reader = Reader(memory._store.conversation.terms)
+        reader = Reader(memory._store.conversation.all_terms)
         for name, texts in kinds.items():
             chosen = Random(1).sample(found := made.sentences(texts), min(SENTENCES, len(found)))
             same = _judged(reader, made.changed(made.REPEATS, chosen, chosen))
