@@ -25,13 +25,13 @@ _LIGHT = """
     while who whom whose why will with would yes you your yours according remember remembered fact
     re s t ve ll d m don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn not
 """
-# Of these, the ones that say nothing at all, and those that say the same. Any other may come or go, but none may stand in
-# the place of another: "his" is not "my", "to" is not "from".
-_EMPTY = frozenset("""
+# Of these, the ones that say nothing at all, and those that say the same. Any other may come or go, but none may stand
+# in the place of another: "his" is not "my", "to" is not "from".
+_EMPTY = """
     a about actually also an any at ever generally it its itself just kind lot note noted now often please quite rather
     really s since so some something sort such t than that the then there these this those thing things too upon usually
     very well what when where which while who whom whose why
-""".split())
+"""
 _ALIKE = {
     word: words.split()[0]
     for words in (
@@ -110,7 +110,7 @@ class Reader:
         self._terms = terms
         [light] = terms([" ".join([*_LIGHT.split(), *_SPELLED])])
         self._light = frozenset(light)
-        self._words = frozenset([*_LIGHT.split(), *_ALIKE]) - _EMPTY
+        self._words = frozenset([*_LIGHT.split(), *_ALIKE]) - frozenset(_EMPTY.split())
 
     def stems(self, texts: Sequence[str]) -> list[frozenset[str]]:
         """Return the stems of the words that carry meaning, without numbers; of a text without such words all stems."""
