@@ -286,10 +286,10 @@ def test_what_had_no_room_in_an_answer_is_asked_in_halves(memory: Memory) -> Non
 
     model = Short(noted)
     assert texts(slept(memory, model)) == [f"Dana painted tram {place}{place}" for place in range(4)]
-    assert len(model.asked) == 7
+    assert len([asked for asked in model.asked if asked.startswith("[s")]) == 7
 
 
-@pytest.mark.parametrize("step", [1, "1", "s1", "[s1]", ["s1"], [1]])
+@pytest.mark.parametrize("step", [1, "1", "s1", "[s1]", ["s1"], [1]], ids=repr)
 def test_ids_are_read_as_small_models_write_them(memory: Memory, step: Any) -> None:
     memory.record("user", "I moved to Porto.", name="Dana")
     assert texts(slept(memory, Answers(json.dumps([{"fact": "Dana moved to Porto", "step": step}])))) == [

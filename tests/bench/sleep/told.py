@@ -43,34 +43,27 @@ class Server:
 
 
 def story(work: Path, server: Server) -> list[Figure]:
-    """Tell, ask, sleep, ask once more. The questions before are asked of a copy."""
+    """Tell, ask, sleep, ask once more. Each is done in a copy of what was told."""
     work.mkdir(parents=True, exist_ok=True)
     if not (work / "told").exists():
         _session(work, "told", server, bench_story.tell_facts)
         _session(work, "told", server, bench_story.tell_diary, bench_story.Listener() if server.quick else None)
-    rows = [["", "right of 10", "seconds"]]
-    rows.append(["before", *_asked(work, "before", server)])
-    proposal, seconds = _slept(work, server)
-    found = {text for edit in proposal.edits for fact in edit.after for text in [fact.text]}
-    with server.load(work, "asleep") as agent:
-        agent.memory.sleeps.apply(proposal.number)
-        current = [row.fact.text for row in agent.memory.inspect.facts("current", limit=1000).rows]
-    (work / "told").rename(work / "untold")
-    (work / "asleep").rename(work / "told")
-    rows.append(["after", *_asked(work, "after", server)])
-    (work / "told").rename(work / "asleep")
-    (work / "untold").rename(work / "told")
-    appointments = [text for text in current if APPOINTMENT.search(text)]
-    corrected = any("friday" in text.lower() for text in appointments)
-    old = [text for text in appointments if "tuesday" in text.lower() and "friday" not in text.lower()]
+    before = _asked(work, "told", server)
+    proposal, seconds, current = _slept(work, server)
+    rows = [["", "right of 10", "seconds"], ["before", *before], ["after", *_asked(work, "asleep", server)]]
+    found = [fact.text for edit in proposal.edits for fact in edit.after]
     known = sum(any(re.search(pattern, text, re.IGNORECASE) for text in found) for pattern in FOUND)
+    appointments = [text for text in current if APPOINTMENT.search(text)]
+    is_corrected = len(appointments) > 0 and all("friday" in text.lower() for text in appointments)
     print(f"\nthe story under none, {server.model}, before and after a sleep of {seconds:.0f} s\n\n{grid(rows)}\n")
-    print(*(f"  {edit.kind} {edit.number}: {[*edit.before]} -> {[f.text for f in edit.after]}" for edit in proposal.edits),
-          f"  {proposal.detail}", f"  of the appointment: {appointments}", sep="\n", flush=True)  # fmt: skip
-    return [
-        Figure("story: facts that the sleep did not find", f"{known} of {len(FACTS)} found", len(FACTS) - known, None, ""),
-        Figure("story: the corrected day is not the current fact", f"{len(old)} old", float(not corrected or bool(old)), 0, ""),
-    ]  # fmt: skip
+    for edit in proposal.edits:
+        print(f"  {edit.kind} {edit.number}: {[*edit.before]} -> {[fact.text for fact in edit.after]}")
+    print(f"  {proposal.detail}\n  current, of the appointment: {appointments}", flush=True)
+    missed = Figure(
+        "story: facts that the sleep missed", f"{known} of {len(FACTS)} found", len(FACTS) - known, None, ""
+    )
+    corrected = "yes" if is_corrected else "no"
+    return [missed, Figure("story: the correction is not the current fact", corrected, float(not is_corrected), 0, "")]
 
 
 def _session(
@@ -87,16 +80,20 @@ def _session(
 
 
 def _asked(work: Path, home: str, server: Server) -> list[str]:
-    shutil.copytree(work / "told", work / home)
-    told = _session(work, home, server, bench_story.ask_questions)
+    shutil.copytree(work / home, work / f"{home} and asked")
+    told = _session(work, f"{home} and asked", server, bench_story.ask_questions)
     right = [question.is_answered(answer) for question, answer in zip(QUESTIONS, told.answers, strict=True)]
     return [str(sum(right)), f"{told.seconds:.0f}"]
 
 
-def _slept(work: Path, server: Server) -> tuple[Proposal, float]:
+def _slept(work: Path, server: Server) -> tuple[Proposal, float, list[str]]:
+    """Sleep and apply. Return the proposal, the seconds that it took, and the facts that are true then."""
     shutil.copytree(work / "told", work / "asleep")
     begun = time.monotonic()
     with server.load(work, "asleep") as agent:
         proposal = agent.sleep()
-    assert proposal is not None
-    return proposal, time.monotonic() - begun
+        assert proposal is not None
+        seconds = time.monotonic() - begun
+        agent.memory.sleeps.apply(proposal.number)
+        current = [row.fact.text for row in agent.memory.inspect.facts("current", limit=1000).rows]
+    return proposal, seconds, current
