@@ -8,7 +8,6 @@ import asyncio
 import json
 import os
 import re
-import socket
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
@@ -20,13 +19,12 @@ from importlib.metadata import version
 from typing import Any, cast
 
 import anyio
-import uvicorn
 from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
+from agents.httpd import HOST, ForbiddenError, HttpServer, Scope, check_caller
 from agents.logs import adopt, log
-from agents.loopback import HOST, ForbiddenError, check_caller
 from agents.mcp.client import clean
 from agents.tools.functions import Output, Tool, describe_error
 from agents.tools.memory_tools import MemoryTools, ReadingTools
@@ -111,30 +109,20 @@ def serve_http(name: str, tools: list[Tool], port: int, token: str, on_ready: Ca
     if not TOKEN.fullmatch(token):
         way = "give at least 16, of ASCII and without spaces; `openssl rand -hex 24` makes one"
         raise RejectedError(f"the token has {len(token)} characters, or some that no header can carry: {way}.")
-    try:
-        listening = socket.create_server((HOST, port))
-    except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise RejectedError(f"{HOST}:{port} cannot be served: {why}. Choose another port; 0 is a free one.") from None
-    with listening:
-        port = listening.getsockname()[1]
-        app = _Guarded(_server(name, tools).streamable_http_app(host=HOST), port, token)
-        on_ready(f"http://{HOST}:{port}/mcp")
-        uvicorn.Server(uvicorn.Config(app, http="h11", log_level="warning", log_config=None, ws="none")).run(
-            sockets=[listening]
-        )
+    server = HttpServer(_Guarded(_server(name, tools).streamable_http_app(host=HOST), token), port=port)
+    on_ready(f"{server.url}/mcp")
+    server.run()
 
 
 class _Guarded:
     """An ASGI application behind the token, for callers that `check_caller` lets in. Nothing else is read."""
 
-    def __init__(self, app: Any, port: int, token: str) -> None:
+    def __init__(self, app: Any, token: str) -> None:
         self._app = app
-        self._port = port
         self._expected = f"bearer {token}".encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or (refused := self._refused(scope["headers"])) is None:
+        if scope["type"] != "http" or (refused := self._refused(scope)) is None:
             await self._app(scope, receive, send)
             return
         status, text = refused
@@ -143,15 +131,12 @@ class _Guarded:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": text.encode()})
 
-    def _refused(self, headers: list[tuple[bytes, bytes]]) -> tuple[HTTPStatus, str] | None:
-        def sent(wanted: str) -> list[str]:
-            return [value.decode("latin-1") for name, value in headers if name.lower() == wanted.encode()]
-
+    def _refused(self, scope: Scope) -> tuple[HTTPStatus, str] | None:
         try:
-            check_caller(self._port, sent("host"), sent("origin"))
+            check_caller(scope)
         except ForbiddenError as error:
             return HTTPStatus.FORBIDDEN, str(error)
-        given = sent("authorization")
+        given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
         kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         if compare_digest(f"{kind.lower()} {token}".encode(), self._expected):
             return None
@@ -160,7 +145,6 @@ class _Guarded:
 
 def _server(name: str, tools: list[Tool]) -> Server[Any]:
     adopt("mcp")
-    adopt("uvicorn")
     by_name = {tool.name: tool for tool in tools}
     definitions = [types.Tool(name=each.name, description=each.description, input_schema=each.schema) for each in tools]
 

@@ -6,7 +6,7 @@ import tempfile
 from http import HTTPStatus
 from typing import Any
 
-from agents.loopback import ForbiddenError, check_caller
+from agents.httpd import ForbiddenError, Scope, check_caller
 from agents.mcp import server
 from agents.tools.functions import Tool, ToolCallError
 from pager import Memory, SystemClock
@@ -44,10 +44,9 @@ def test_image_content() -> list[Any]:
     return [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]
 
 
-def without_token(guard: Any, headers: list[tuple[bytes, bytes]]) -> tuple[HTTPStatus, str] | None:
-    sent = {kind: [value.decode() for name, value in headers if name == kind] for kind in (b"host", b"origin")}
+def without_token(_: Any, scope: Scope) -> tuple[HTTPStatus, str] | None:
     try:
-        check_caller(guard._port, sent[b"host"], sent[b"origin"])
+        check_caller(scope)
     except ForbiddenError as error:
         return HTTPStatus.FORBIDDEN, str(error)
     return None
