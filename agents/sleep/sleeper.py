@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.logs import log
 from agents.meter import Prices
@@ -40,6 +40,13 @@ def _unwatched(_: str) -> AbstractContextManager[Note]:
 
 def _unnoted(_: Usage, __: float | None) -> None:
     """Nobody watches."""
+
+
+class Answer(NamedTuple):
+    """What a model says. It is `cut` if there was no room for all of it."""
+
+    text: str
+    is_cut: bool
 
 
 class StoppedError(Exception):
@@ -113,12 +120,22 @@ class Sleeper:
                 if not any(turn.steps for turn in batch):
                     self._memory.sleeps.add_facts(number, [], batch)  # nothing was said in them
                     continue
-                answer = self._ask(requests.FACTS, requests.about_turns(batch, limit * CHARS_PER_TOKEN), number, stop)
-                if answer is None:
+                if not self._read_batch(number, batch, limit, stop):
                     return  # they stay unread; a model that is down is not asked about the next ones
-                for why, count in self._memory.sleeps.add_facts(number, requests.read_facts(answer), batch).items():
-                    self._spent.dropped[why] = self._spent.dropped.get(why, 0) + count
-                self._note(number)
+
+    def _read_batch(self, number: int, batch: Sequence[SaidTurn], limit: int, stop: Stop) -> bool:
+        """Return False if the model does not answer. Of what it had no room to answer, it is asked in two halves."""
+        answer = self._ask(requests.FACTS, requests.about_turns(batch, limit * CHARS_PER_TOKEN), number, stop)
+        if answer is None:
+            return False
+        if answer.is_cut and len(batch) > 1:
+            middle = len(batch) // 2
+            halves = batch[:middle], batch[middle:]
+            return all(self._read_batch(number, half, limit, stop) for half in halves)
+        for why, count in self._memory.sleeps.add_facts(number, requests.read_facts(answer.text), batch).items():
+            self._spent.dropped[why] = self._spent.dropped.get(why, 0) + count
+        self._note(number)
+        return True
 
     def _judge_pairs(self, number: int, stop: Stop) -> None:
         pairs = self._memory.sleeps.pairs(number)
@@ -130,7 +147,7 @@ class Sleeper:
                 answer = self._ask(requests.PAIRS, requests.about_pairs(batch), number, stop)
                 if answer is None:
                     return
-                self._memory.sleeps.judge(number, requests.read_verdicts(answer, batch))
+                self._memory.sleeps.judge(number, requests.read_verdicts(answer.text, batch))
                 self._note(number)
 
     def _shorten_blocks(self, number: int, stop: Stop) -> None:
@@ -141,14 +158,14 @@ class Sleeper:
             answer = self._ask(requests.BLOCK, requests.about_block(block), number, stop)
             if answer is None:
                 return
-            if why := self._memory.sleeps.rewrite_block(number, block.name, requests.read_text(answer)):
+            if why := self._memory.sleeps.rewrite_block(number, block.name, requests.read_text(answer.text)):
                 self._spent.dropped[why] = self._spent.dropped.get(why, 0) + 1
             self._note(number)
 
     def _note(self, number: int) -> None:
         self._memory.sleeps.note(number, self._spent.detail(self._model.name if self._model else ""))
 
-    def _ask(self, system: str, text: str, number: int, stop: Stop) -> str | None:
+    def _ask(self, system: str, text: str, number: int, stop: Stop) -> Answer | None:
         """Return the answer to a request, tried once more after a failure; None if the model does not answer."""
         while True:
             self._check_bounds(system, text, stop)
@@ -185,7 +202,7 @@ class Sleeper:
                 return
         raise StoppedError
 
-    def _answer(self, system: str, text: str, stop: Stop) -> str:
+    def _answer(self, system: str, text: str, stop: Stop) -> Answer:
         assert self._model is not None
         with self._request(self._model.name) as note:
             return self._stream(self._model, system, text, stop, note)
@@ -193,7 +210,9 @@ class Sleeper:
     def _stream(self, model: Model, system: str, text: str, stop: Stop, note: Note) -> str:
         limits = self._memory.limits
         room = limits.limit_tokens - count_tokens(system) - count_tokens(text)
-        most = max(1, min(ANSWER_TOKENS + THINKING_TOKENS, limits.max_output_tokens, room * 2 // 3))
+        # An agent that is to answer briefly has no less to note.
+        own = max(limits.max_output_tokens, ANSWER_TOKENS)
+        most = max(1, min(ANSWER_TOKENS + THINKING_TOKENS, own, room * 2 // 3))
         messages: list[Json] = [{"role": "user", "content": [{"type": "text", "text": text}]}]
         pieces = model.stream({"max_tokens": most, "system": system, "messages": messages})
         while True:
@@ -211,7 +230,9 @@ class Sleeper:
         usd = self._prices.usd(usage) if self._prices else None
         self._spent.usd += usd or 0.0
         note(usage, usd)
-        return "\n".join(str(block.get("text", "")) for block in message["content"] if block.get("type") == "text")
+        said = "
+".join(str(block.get("text", "")) for block in message["content"] if block.get("type") == "text")
+        return Answer(said, message.get("stop_reason") == "max_tokens")
 
 
 def batches(turns: Sequence[SaidTurn], limit_tokens: int) -> Iterator[list[SaidTurn]]:

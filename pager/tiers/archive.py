@@ -132,13 +132,17 @@ class Archive:
     ) -> datetime | None:
         """Return when a fact ends by itself: as it was given, or by its tags. A day means its end."""
         if valid_until is None:
-            return retention.end_of(self._retention(), tags, max(start, present)) if tags else None
+            return self.end_by_tags(tags, max(start, present))
         end = span_end(valid_until, self._clock.zone)
         if end <= start:
             begins = f"{start:%Y-%m-%d %H:%M}, when the fact begins to be true"
             way = "Give a later one, or valid_from as well for what is over already"
             raise RejectedError(f"valid_until is {brief(str(valid_until))}, which is not after {begins}. {way}.")
         return end
+
+    def end_by_tags(self, tags: Sequence[str], begin: datetime) -> datetime | None:
+        """Return when a fact ends by its tags that begins to be true, or is stored, at a moment; None: never."""
+        return retention.end_of(self._retention(), tags, begin) if tags else None
 
     def _retention(self) -> Mapping[str, timedelta]:
         if self._kept is None:
