@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -73,7 +73,7 @@ class Agent:
     def __init__(
         self, *, name: str, model: str | Model, tools: Sequence[Callable[..., Any] | Tool] = (), instructions: str = "",
         core: Mapping[str, str | BlockSpec] | None = None, window: int | Limits | None = None,
-        home: str | Path | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
+        home: str | Path | Home | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
         embedder: EmbedderChoice = "default", prefetch: Prefetch | None = None, limits: RunLimits | None = None,
         prices: Prices | None = None, task: bool = False, skills: str | Path | None = None, output: Any = None,
         approve: Approve | None = None, patience: Patience | None = None, clock: Clock | None = None,
@@ -124,7 +124,7 @@ class Agent:
 
     @classmethod
     def load(
-        cls, file: str | Path, *, home: str | Path | None = None, as_name: str | None = None,
+        cls, file: str | Path, *, home: str | Path | Home | None = None, as_name: str | None = None,
         environ: Mapping[str, str] | None = None, approve: Approve | None = None, patience: Patience | None = None,
         clock: Clock | None = None, task: bool = False, model: Model | None = None,
     ) -> Self:  # fmt: skip
@@ -159,12 +159,19 @@ class Agent:
         agent._is_helper = True
         return agent
 
-    def stream(self, text: str, *, name: str | None = None) -> Generator[Event]:
-        """Say something and yield what happens until it is answered. Close the generator to leave it at any moment."""
-        return self._stream(text, name, Flag())
+    def stream(
+        self, text: str, *, name: str | None = None, also: Callable[[], object] | None = None
+    ) -> Generator[Event]:
+        """Say something and yield what happens until it is answered. Close the generator to leave it at any moment.
 
-    def _stream(self, text: str, name: str | None, cancelled: Flag) -> Generator[Event]:
-        return self._observed(self._answer(text, name, cancelled), text)
+        `also` is called in the transaction that stores what was said.
+        """
+        return self._stream(text, name, Flag(), also)
+
+    def _stream(
+        self, text: str, name: str | None, cancelled: Flag, also: Callable[[], object] | None = None
+    ) -> Generator[Event]:
+        return self._observed(self._answer(text, name, cancelled, also), text)
 
     def _observed(self, events: Generator[Event], said: str = "") -> Generator[Event]:
         """Return the events; with spans and metrics if the program has set up OpenTelemetry. A helper's are made of the
@@ -176,7 +183,9 @@ class Agent:
         model = self.config.model
         return observe(events, Observed(self._place.agent, model.id, model.provider, self.memory), said)
 
-    def _answer(self, text: str, name: str | None, cancelled: Flag) -> Generator[Event]:
+    def _answer(
+        self, text: str, name: str | None, cancelled: Flag, also: Callable[[], object] | None
+    ) -> Generator[Event]:
         with self._hold(cancelled):
             if cancelled.is_set():
                 yield Stopped("cancelled", "it was cancelled before it began; nothing was said.")
@@ -184,7 +193,10 @@ class Agent:
             self.meter.start()
             if not (yield from self._loop.make_room()):
                 return
-            self.memory.append_user(text, name=name)
+            with self.memory.transaction() if also else nullcontext():
+                self.memory.append_user(text, name=name)
+                if also:
+                    also()
             yield from self._loop.run()
 
     def turn(self, text: str, *, name: str | None = None) -> Turn:
@@ -292,12 +304,13 @@ class Agent:
             result = output.read(result)
         return TaskResult(turn.stopped.text, result, turn.usage, turn.stopped)
 
-    def sleep(self) -> Proposal | None:
+    def sleep(self, *, stop: Callable[[], bool] = lambda: False) -> Proposal | None:
         """Sleep now, as its YAML says. Return what is proposed, or applied already; None if there is nothing to do.
 
-        Raises RejectedError while a turn is open. `memory.sleeps` applies, refuses and undoes.
+        It gives way when `stop()` is true; the next sleep goes on. Raises RejectedError while a turn is open.
+        `memory.sleeps` applies, refuses and undoes.
         """
-        return self._sleep(lambda: False)
+        return self._sleep(stop)
 
     def sleep_when_idle(self, report: Callable[[Proposal], None]) -> None:
         """Sleep from now on whenever nobody has talked for as long as the YAML says. `report` gets each proposal."""

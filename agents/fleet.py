@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from agents import tasks
+from agents.explain import AnyMemory
 from agents.explain.figures import AgentFigures, figures
 from pager.errors import PagerError
 from pager.home import Home, Place
@@ -41,17 +42,18 @@ def overview(home: Home) -> Iterator[AgentOverview]:
     for name in home.names():
         try:
             with home.read(name, embedder=None) as reader, reader.read_snapshot():
-                yield _of(home, name, reader)
+                yield overview_of(home, name, reader, running=bool(home.owner(name)))
         except (PagerError, OSError) as error:
             yield AgentOverview(name, "unreadable", error=str(error))
 
 
-def _of(home: Home, name: str, reader: MemoryReader) -> AgentOverview:
+def overview_of(home: Home, name: str, reader: AnyMemory, *, running: bool) -> AgentOverview:
+    """Return one agent at a glance, from its memory."""
     found, task = figures(reader), tasks.current(reader)
     helpers = [*_helpers(home.existing(name))]
     return AgentOverview(
         name,
-        _state(home, name, reader, task),
+        _state(reader, task, running=running),
         window_share=found.used_tokens / found.usable_tokens if found.usable_tokens else None,
         steps=found.steps,
         facts=found.facts,
@@ -73,8 +75,8 @@ def _helpers(place: Place) -> Iterator[AgentFigures]:
         yield from _helpers(helper)
 
 
-def _state(home: Home, name: str, reader: MemoryReader, task: tasks.Task | None) -> State:
-    if home.owner(name):
+def _state(reader: AnyMemory, task: tasks.Task | None, *, running: bool) -> State:
+    if running:
         return "running"
     if any(call.awaits_approval for call in reader.open_calls):
         return "waits for approval"

@@ -169,16 +169,19 @@ class TaskRunner:
         self._hold = hold
 
     def start(
-        self, text: str, *, sources: Collection[str] = (), output: ResultSchema | None = None
-    ) -> Generator[Event]:
+        self, text: str, *, sources: Collection[str] = (), output: ResultSchema | None = None,
+        also: Callable[[], object] | None = None,
+    ) -> Generator[Event]:  # fmt: skip
         """Start a task and yield what happens. Raise RejectedError if another one is still open.
 
         Untrusted `sources` of the text label what the agent writes. Its result has to fit `output`, of which the agent
-        reads behind the text, or else what is configured.
+        reads behind the text, or else what is configured. `also` is called in the transaction that stores the task.
         """
-        return self._observed(self._start(text, sources, output), text)
+        return self._observed(self._start(text, sources, output, also), text)
 
-    def _start(self, text: str, sources: Collection[str], output: ResultSchema | None) -> Generator[Event]:
+    def _start(
+        self, text: str, sources: Collection[str], output: ResultSchema | None, also: Callable[[], object] | None
+    ) -> Generator[Event]:
         with self._hold():
             task = current(self._memory)
             if task and task.state == "open":
@@ -194,6 +197,8 @@ class TaskRunner:
             with self._memory.transaction():
                 step = self._memory.append_user(asked, source=sources)
                 store(self._memory, Task(text, step=step, sources=tuple(sources), schema=schema))
+                if also:
+                    also()
             yield from self._go_on()
 
     def resume(self, *, output: ResultSchema | None = None) -> Generator[Event]:

@@ -12,9 +12,10 @@ address, `postgresql://user@host/database`; docs/fleet.md says what it keeps.
 
 import os
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -52,8 +53,10 @@ class Home:
         self._clock = clock or SystemClock()
 
     @classmethod
-    def locate(cls, place: str | Path | None = None, environ: Mapping[str, str] | None = None) -> "Home":
-        """Return the home at `place`, else at $SELFPAGER_HOME, else in the user's data directory."""
+    def locate(cls, place: "str | Path | Home | None" = None, environ: Mapping[str, str] | None = None) -> "Home":
+        """Return the home at `place`, or that is given; else at $SELFPAGER_HOME, else in the user's data directory."""
+        if isinstance(place, Home):
+            return place
         chosen = place or (os.environ if environ is None else environ).get("SELFPAGER_HOME")
         if not chosen:
             from platformdirs import user_data_path
@@ -183,6 +186,7 @@ class Home:
         """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can."""
         command = inbox.send(self.existing(name).commands, kind, arguments, self._clock)
         if kind == MESSAGE:
+            self._places.set_due(name, self._clock.now())
             return CommandOutcome(command, "pending")
         self.apply_pending(name)
         return self.outcomes(name, [command])[0]
@@ -205,6 +209,37 @@ class Home:
         except InUseError:
             return False
         return True
+
+    # for a server that works for the agents here
+
+    def value(self, key: str) -> str | None:
+        """Return a value that a program keeps for the whole home; None if there is none."""
+        return self._places.value(key)
+
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a value by what `change` makes of it, while no other process changes it. Return it."""
+        return self._places.change_value(key, change)
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
+        self._places.set_due(check_name(name), at)
+
+    def take_due(self, limit: int = 100) -> list[str]:
+        """Return agents that want to be visited now, also those whose owner has died at work."""
+        return self._places.take_due(self._clock.now(), limit)
+
+    def begin_work(self, name: str) -> None:
+        """Note that an agent begins something that somebody else has to go on with if this process dies."""
+        self._places.begin_work(name, self._clock.now())
+
+    def end_work(self, name: str, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Note when an agent wants to be visited next: at once if messages wait that it would take. It was `visited` if
+        `take_due` had named it."""
+        self._places.end_work(name, self._clock.now(), due, takes_messages=takes_messages, visited=visited)
+
+    def advertise(self, url: str) -> None:
+        """Let others know where this process takes requests for the agents that it has open."""
+        self._places.advertise(url)
 
     def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
         """Return the state of commands by their ids."""

@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
 from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError
 from pager.log.cache import Cache, root
+from pager.log.home_rows import HomeRows
 from pager.log.log import Log
 from pager.log.postgres import Server
 from pager.log.rows import Claim, Content, Restored, Rows
@@ -22,7 +24,7 @@ from pager.store.schema import VERSION
 from pager.upkeep import inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import PAUSES_SECONDS
-from pager.upkeep.place import Directory, Opened, Place, Places
+from pager.upkeep.place import Directory, Opened, Place, Places, same_tenant
 
 
 class Agents(Places):
@@ -31,6 +33,7 @@ class Agents(Places):
     def __init__(self, address: str) -> None:
         self._server = Server.at(address)
         self._rows = Rows(self._server)
+        self._home = HomeRows(self._server)
         self.address = self._server.public
 
     def names(self) -> list[str]:
@@ -48,6 +51,33 @@ class Agents(Places):
     def install(self, aside: Directory, name: str) -> None:
         """Upload the databases of the agent and its helpers, with the commands that still wait."""
         self._rows.upload(_contents(aside.files, name))
+
+    def value(self, key: str) -> str | None:
+        """Read a row."""
+        return self._home.value(key)
+
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a row."""
+        return self._home.change_value(key, change)
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note it in the agent's row."""
+        self._home.set_due(name, at)
+
+    def take_due(self, now: datetime, limit: int) -> list[str]:
+        """Take rows that are due on Postgres' clock."""
+        return self._home.take_due(limit)
+
+    def begin_work(self, name: str, now: datetime) -> None:
+        """Do nothing: if this process dies, the lease that it leaves says so."""
+
+    def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Note it, if it is not noted already."""
+        self._home.end_work(name, due, takes_messages=takes_messages, was_visited=visited)
+
+    def advertise(self, url: str) -> None:
+        """Name the address in every claim from now on."""
+        self._server.advertised = url
 
 
 def _contents(files: AgentFiles, name: str) -> Iterator[Content]:
@@ -128,7 +158,8 @@ class PostgresPlace(Place):
         self._rows.create(self._row_name)
         owner = {
             "pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(sys.argv)[:200],
-            "since": clock.now().isoformat("T", "seconds"),
+            "since": clock.now().isoformat("T", "seconds"), "url": self._rows.server.advertised,
+            "worker": self._rows.server.worker,
         }  # fmt: skip
         for pause in (*PAUSES_SECONDS, 0):
             if claim := self._rows.claim(self._row_name, owner):
@@ -197,6 +228,10 @@ class PostgresPlace(Place):
     def helpers(self) -> list[Place]:
         """Return the helpers that have a memory."""
         return [PostgresPlace(self._rows, name) for name in self._rows.names_below(self._row_name)]
+
+    def beside(self, name: str) -> Place:
+        """Return another agent of the same tenant."""
+        return PostgresPlace(self._rows, same_tenant(self._row_name.partition("/")[0], name))
 
     @property
     def directory(self) -> Path:

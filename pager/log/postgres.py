@@ -6,6 +6,7 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 
 import atexit
 import os
+import uuid
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
@@ -83,6 +84,8 @@ class Server:
 
     def __init__(self, address: str) -> None:
         self.public = public_address(address)
+        self.worker = uuid.uuid4().hex  # tells this process from others
+        self.advertised = ""  # where this process takes requests for the agents that it owns
         self._address, options = _own_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]
         self._class = type("_Limited", (_Limited,), {"limit_seconds": self.limit_seconds})
@@ -92,7 +95,11 @@ class Server:
         }  # fmt: skip
         self._owner = os.getpid()
         self._pool = Pool(self._connect, CONNECTIONS)
-        self._create_tables()
+        try:
+            self._create_tables()
+        except BaseException:
+            self._pool.close()
+            raise
 
     def close(self) -> None:
         """Close all connections. Not in a forked child: they are its parent's."""

@@ -13,6 +13,7 @@ CREATE = (
         claim uuid,                             -- its id: a claim whose answer was lost is found again
         owner text,                             -- JSON: who claimed it; null while nobody has
         lease_until timestamptz,                -- from then on others may claim it
+        due timestamptz,                        -- when it wants to be visited by whoever works for it; null if never
         seq bigint NOT NULL DEFAULT 0,          -- the number of the last commit
         folded bigint NOT NULL DEFAULT 0,       -- commits up to this one are in the chunks
         size_bytes bigint NOT NULL DEFAULT 0    -- of pager.db after that commit
@@ -35,6 +36,12 @@ CREATE = (
         id text COLLATE "C" NOT NULL,           -- in the order in which they were sent
         command text NOT NULL,                  -- JSON, as in a file of an inbox
         PRIMARY KEY (agent, id)
+    )""",
+    "CREATE INDEX IF NOT EXISTS agents_due ON selfpager.agents (due) WHERE due IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS agents_owned ON selfpager.agents (lease_until) WHERE owner IS NOT NULL",
+    """CREATE TABLE IF NOT EXISTS selfpager.home (
+        key text PRIMARY KEY,                   -- such as keys: those of the HTTP API
+        value text
     )""",
     # What is in there is packed already.
     "ALTER TABLE selfpager.commits ALTER data SET STORAGE EXTERNAL",

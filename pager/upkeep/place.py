@@ -7,6 +7,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,11 @@ from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.maintenance import copy_database
-from pager.upkeep import inbox
+from pager.upkeep import home_files, inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import AgentLock, current_owner
+
+OF_TENANT = ".."  # between a tenant and the name of its agent
 
 
 class Opened(NamedTuple):
@@ -80,6 +83,10 @@ class Place(ABC):
     @abstractmethod
     def helpers(self) -> "list[Place]":
         """Return the places of all helpers that have a memory."""
+
+    @abstractmethod
+    def beside(self, name: str) -> "Place":
+        """Return the place of another agent of the same home and, where agents belong to tenants, of the same one."""
 
     @property
     @abstractmethod
@@ -180,6 +187,11 @@ class Directory(Place):
         """Return the directories of the helpers that have a memory."""
         return [Directory(each.directory) for each in self.files.of_helpers()]
 
+    def beside(self, name: str) -> Place:
+        """Return the directory of that name beside this one, or beside the one that this helper works for."""
+        own = self.files.owner
+        return Directory(own.parent / same_tenant(own.name, name))
+
     @property
     def directory(self) -> Path:
         """Return the directory of the agent that this one works for, and those above it; else its own."""
@@ -195,6 +207,17 @@ class Directory(Place):
     def discard(self) -> None:
         """Delete the directory."""
         shutil.rmtree(self.files.directory, ignore_errors=True)
+
+
+def same_tenant(own: str, name: str) -> str:
+    """Return the name in the home of another agent of the tenant to which an agent belongs, if it has one."""
+    tenant, between, _ = own.partition(OF_TENANT)
+    return f"{tenant}{between}{name}" if between else name
+
+
+def without_tenant(name: str) -> str:
+    """Return what an agent is called among those of its tenant."""
+    return name.rpartition(OF_TENANT)[2]
 
 
 class Places(ABC):
@@ -217,6 +240,36 @@ class Places(ABC):
     @abstractmethod
     def install(self, aside: Directory, name: str) -> None:
         """Put an agent that was made aside, and is closed, into its place. Raises OSError, StorageError."""
+
+    # beside the agents
+
+    @abstractmethod
+    def value(self, key: str) -> str | None:
+        """Return a value that a program keeps for the whole home; None if there is none."""
+
+    @abstractmethod
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a value by what `change` makes of it, while no other process changes it. Return it."""
+
+    @abstractmethod
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
+
+    @abstractmethod
+    def take_due(self, now: datetime, limit: int) -> list[str]:
+        """Return agents that want to be visited now, also those whose owner has died at work."""
+
+    @abstractmethod
+    def begin_work(self, name: str, now: datetime) -> None:
+        """Note that an agent begins something that somebody else has to go on with if this process dies."""
+
+    @abstractmethod
+    def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Note when an agent wants to be visited next: at once if messages wait that it would take."""
+
+    @abstractmethod
+    def advertise(self, url: str) -> None:
+        """Let others know where this process takes requests for the agents that it has open."""
 
 
 class Directories(Places):
@@ -245,3 +298,33 @@ class Directories(Places):
         """Rename the directory."""
         aside.files.directory.rename(self._path / name)
         foreign_files.sync_directory(self._path)
+
+    def value(self, key: str) -> str | None:
+        """Read a file."""
+        return home_files.read_value(self._path, key)
+
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a file."""
+        return home_files.change_value(self._path, key, change)
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Write a file, or delete it."""
+        home_files.set_due(self._path, name, at)
+
+    def take_due(self, now: datetime, limit: int) -> list[str]:
+        """Return those whose files say so, who has waited longest first. The files stay until the work has ended."""
+        waiting = sorted((at, name) for name, at in home_files.due(self._path).items() if at <= now)
+        return [name for _, name in waiting[:limit]]
+
+    def begin_work(self, name: str, now: datetime) -> None:
+        """Want a visit at once, until the work has ended."""
+        self.set_due(name, now)
+
+    def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Look for messages after the file was written: one that comes now writes it again."""
+        self.set_due(name, due)
+        if takes_messages and self.place(name).commands.ids():
+            self.set_due(name, now)
+
+    def advertise(self, url: str) -> None:
+        """Do nothing: one process has the directory."""

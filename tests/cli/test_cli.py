@@ -41,7 +41,7 @@ TAKES = {  # what is said of --home and of --as; None where the command does not
     **dict.fromkeys(COMMANDS, (HOME, "in place of NAME")),
     **dict.fromkeys(("chat", "run"), (HOME, INSTANCE)),
     **dict.fromkeys(("init", "tools", "validate", "render", "schema"), (None, None)),
-    "list": (HOME, None),
+    **dict.fromkeys(("list", "serve", "keys"), (HOME, None)),
     "demo": ("Default: a temporary one.", None),
     "import": (HOME, "that of FILE up to the first dot."),
 }

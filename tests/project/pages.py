@@ -12,7 +12,11 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 # Everything on the pages that is not run, and why. A key is a page, and the first line of a block or a command's line.
 FRAMEWORK = "its framework is not here: tests/adapters/test_docs.py runs it in the environments of `make judges`"
 NO_POSTGRES = "there is no Postgres here; tests/log runs these commands on one"
+SERVED = "needs a running server: tests/serve/test_docs.py has one"
 NOT_RUN: dict[tuple[str, str], str] = {
+    ("docs/serve.md", "# make an agent, once"): SERVED,
+    ("docs/serve.md", "# a client in Python"): SERVED,
+    ("docs/serve.md", "// a client in TypeScript"): SERVED,
     ("docs/frameworks/langgraph.md", "from langgraph.graph import START, MessagesState, StateGraph"): FRAMEWORK,
     ("docs/frameworks/claude-agent-sdk.md", "from claude_agent_sdk import ClaudeAgentOptions"): FRAMEWORK,
     ("docs/frameworks/openai-agents.md", "from agents import Agent, RunConfig, Runner"): FRAMEWORK,
@@ -29,7 +33,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
 }
 
 # Commands that go on until somebody ends them: their arguments are only checked.
-ENDLESS = re.compile(r"selfpager (view|demo|mcp \S+ .*--http|show .*--watch)\b")
+ENDLESS = re.compile(r"selfpager (view|demo|serve|mcp \S+ .*--http|show .*--watch)\b")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,113 @@
+"""The ASGI application of `selfpager serve`: its routes, and what stands around every request."""
+
+from functools import cache
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agents.serve.calls import Endpoint, caller_of, error_response
+from agents.serve.errors import ApiError
+from agents.serve.memory import MEMORY
+from agents.serve.openapi import as_page, describe
+from agents.serve.roster import AGENTS
+from agents.serve.server import Server
+from agents.serve.sleeps import SLEEPS
+from agents.serve.turns import TURNS
+from agents.serve.view import view_routes
+from pager.errors import PagerError
+from pager.types import Json
+
+ENDPOINTS: list[Endpoint] = [*AGENTS, *TURNS, *MEMORY, *SLEEPS]
+NO_SCRIPTS = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+
+
+def make_app(server: Server) -> Starlette:
+    """Return the application. `server` is closed by whoever made it, before the application stops answering."""
+    routes: list[BaseRoute] = [
+        Route("/healthz", _health), Route("/metrics", _metrics), Route("/openapi.json", _openapi),
+        Route("/docs", _docs), *ENDPOINTS, *view_routes(server),
+    ]  # fmt: skip
+    app = Starlette(routes=routes, exception_handlers={404: _nothing_here, 405: _nothing_here})
+    app.state.server = server
+    app.add_middleware(Observed, server=server)
+    return app
+
+
+class Observed:
+    """Logs and counts every request, when its answer has ended."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app = app
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = self._server.now(), 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            seconds, route = self._server.now() - began, scope.get("route")
+            path = route.path if isinstance(route, Route) else "other"
+            state = scope.get("state", {})
+            caller, error = state.get("caller"), state.get("error")
+            who = {"key": caller.name, "tenant": caller.tenant} if caller else {}
+            if error is not None and status >= 500:
+                self._server.log.trouble("a request failed", error)
+            self._server.metrics.request(scope["method"], path, status, seconds)
+            self._server.log.write(
+                "request", method=scope["method"], route=path, status=status, ms=round(seconds * 1000, 1), **who
+            )
+
+
+async def _health(request: Request) -> Response:
+    """Say whether the home can be used."""
+    from anyio import to_thread
+
+    server: Server = request.app.state.server
+    try:
+        await to_thread.run_sync(lambda: server.instances.home.value("keys"))
+    except (PagerError, OSError):
+        return JSONResponse({"status": "down", "home": "it cannot be read"}, 503)
+    return JSONResponse({"status": "ok", **server.workers.figures})
+
+
+async def _metrics(request: Request) -> Response:
+    server: Server = request.app.state.server
+    try:
+        caller = caller_of(request, server)
+        if caller.tenant:
+            raise ApiError(403, "forbidden", "figures are for a key without a tenant.", "")
+        return Response(server.metrics.text(), media_type="text/plain; version=0.0.4")
+    except ApiError as error:
+        return error_response(request, error)
+
+
+@cache
+def _api() -> Json:
+    return describe(ENDPOINTS)
+
+
+async def _openapi(_: Request) -> Response:
+    return JSONResponse(_api())
+
+
+async def _docs(_: Request) -> Response:
+    return HTMLResponse(as_page(_api()), headers={"Content-Security-Policy": NO_SCRIPTS})
+
+
+async def _nothing_here(*_: object) -> Response:
+    error = ApiError(404, "not_found", "there is nothing at this address for this method.", "GET /docs lists all.")
+    return JSONResponse(error.body, error.status)

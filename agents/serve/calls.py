@@ -1,0 +1,234 @@
+"""One request as an endpoint gets it: who asks, for which agent, with what body.
+
+@endpoint("write")
+async def tell(call: Call) -> Response:
+    body = await call.body(Told)
+    await call.in_thread(lambda: call.server.instances.home.send(call.agent, "message", {"text": body.text}))
+    return call.json({"sent": True}, status=202)
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from anyio import to_thread
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agents.agent import Agent
+from agents.config import embedders
+from agents.explain import AnyMemory
+from agents.serve.errors import ApiError, as_api_error, no_agent
+from agents.serve.forward import CALLER, WORKER, WorkerGoneError
+from agents.serve.keys import Caller, Scope
+from agents.serve.server import Server
+from pager.errors import InUseError
+from pager.types import Json
+
+Result = TypeVar("Result")
+LOOK_AGAIN_SECONDS = 0.2
+WAIT_FOR_LEASE = timedelta(seconds=60)  # at most: an operator may choose long leases
+NO_EMBEDDER: Mapping[str, Any] = {"embedder": None}
+Body = TypeVar("Body", bound=BaseModel)
+Handler = Callable[["Call"], Awaitable[Response]]
+
+
+class Call:
+    """A request whose caller is known, and may do what it asks for."""
+
+    def __init__(self, request: Request, server: Server, caller: Caller, agent: str) -> None:
+        self.request = request
+        self.server = server
+        self.caller = caller
+        self._raw: bytes | None = None
+        self.agent = agent  # its name in the home; "" for a request that names none
+
+    async def somewhere(self, handle: Handler) -> Response:
+        """Answer here, or let the worker answer that has the agent open. One that has died is waited for until its
+        lease has ended."""
+        forward, patience = self.server.forward, self.server.clock.now() + WAIT_FOR_LEASE
+        assert forward is not None
+        while True:
+            url = None if WORKER in self.request.headers else await to_thread.run_sync(self._elsewhere)
+            try:
+                if url is None:
+                    return await handle(self)
+                return await forward.send(url, self.request, self.caller, await self.raw_body())
+            except (InUseError, ApiError, WorkerGoneError) as error:
+                if isinstance(error, ApiError) and error.kind != "in_use":
+                    raise
+                if self.server.clock.now() > patience:
+                    raise InUseError("the worker that has the agent open does not answer.") from error
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    def _elsewhere(self) -> str | None:
+        """Return the address of another worker that has the agent open."""
+        if self.server.workers.has_open(self.agent):
+            return None
+        owner = self.server.instances.home.owner(self.agent)
+        url = str(owner.get("url") or "") if owner else ""
+        return url if url and url != self.server.advertised else None
+
+    async def raw_body(self) -> bytes:
+        """Return the body. Raises ApiError (413, 408) if it is too large or too slow."""
+        if self._raw is None:
+            self._raw = await self._receive()
+        return self._raw
+
+    async def _receive(self) -> bytes:
+        most, seconds = self.server.limits.body_bytes, self.server.limits.body_seconds
+        received = bytearray()
+        try:
+            async with asyncio.timeout(seconds):
+                async for piece in self.request.stream():
+                    received += piece
+                    if len(received) > most:
+                        text = f"the body has more than {most} bytes."
+                        raise ApiError(413, "too_large", text, "Send less, or in pieces.", {"Connection": "close"})
+        except TimeoutError:
+            text = f"the body was not here after {seconds:g} s."
+            raise ApiError(408, "timeout", text, "Send it again.", {"Connection": "close"}) from None
+        return bytes(received)
+
+    async def body(self, shape: type[Body]) -> Body:
+        """Return the body, read as JSON of this shape. Raises ApiError (400) that names what does not fit."""
+        raw = await self.raw_body()
+        try:
+            return shape.model_validate_json(raw or b"{}")
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, each['loc'])) or 'body'}: {each['msg']}" for each in error.errors()]
+            advice = "GET /openapi.json has the shape of every body."
+            raise ApiError(400, "invalid_body", "; ".join(faults[:5]), advice) from None
+
+    async def in_thread(self, work: Callable[[], Result]) -> Result:
+        """Run a short call of a memory without holding other requests up."""
+        return await to_thread.run_sync(work)
+
+    @contextmanager
+    def reading(self, *, searches: bool = False) -> Generator[AnyMemory]:
+        """Yield the agent's memory to read. With `searches` it has the agent's embedder."""
+        with self.server.workers.use_if_open(self.agent) as agent:
+            if agent is not None:
+                yield agent.memory
+                return
+        home = self.server.instances.home
+        options = embedders.for_command(home.place(self.agent), None) if searches else NO_EMBEDDER
+        with home.read(self.agent, **options) as reader:
+            yield reader
+
+    async def read(self, work: Callable[[AnyMemory], Result], *, searches: bool = False) -> Result:
+        """Read from the agent's memory in a thread."""
+
+        def run() -> Result:
+            with self.reading(searches=searches) as memory:
+                return work(memory)
+
+        return await to_thread.run_sync(run)
+
+    async def with_agent(self, work: Callable[[Agent], Result]) -> Result:
+        """Run a short call on the open agent, beside the turn that it may be in."""
+
+        def run() -> Result:
+            with self.server.workers.use(self.agent) as agent:
+                return work(agent)
+
+        return await to_thread.run_sync(run)
+
+    async def in_line(self, work: Callable[[Agent], Result], *, task: bool = False) -> Result:
+        """Run a job of the agent when those before it are done. A client that leaves does not end it."""
+        future: Future[Result] = self.server.workers.submit(self.agent, work, task=task)
+        return await asyncio.shield(asyncio.wrap_future(future))
+
+    def text(self, name: str) -> str:
+        """Return what the address has for `name`; "" if it has nothing."""
+        return self.request.query_params.get(name, "")
+
+    def number(self, name: str, otherwise: int, most: int = 10**9) -> int:
+        """Return the same as a number, at most `most`. Raises ApiError (400) if it is none."""
+        given = self.text(name)
+        if not given:
+            return otherwise
+        if not (given.isascii() and given.isdigit() and len(given) < 10):
+            raise ApiError(400, "rejected", f"{name} is a whole number, not {given[:40]!r}.", "Change the address.")
+        return min(most, int(given))
+
+    def json(self, value: Json | BaseModel, status: int = 200, **headers: str) -> Response:
+        """Return an answer in JSON."""
+        data: Any = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        return JSONResponse(data, status, {name.replace("_", "-"): text for name, text in headers.items()})
+
+
+class Endpoint(Route):
+    """A route of the API, with what `/openapi.json` says of it."""
+
+    def __init__(
+        self, method: str, path: str, scope: Scope, handle: Handler, *, body: type[BaseModel] | None,
+        answers: type[BaseModel], status: int, streams: bool, query: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self.scope, self.about = scope, handle.__doc__ or ""
+        self.body, self.answers, self.status, self.streams, self.query = body, answers, status, streams, query
+
+        async def answer(request: Request) -> Response:
+            try:
+                call = await _let_in(request, scope)
+                return await (call.somewhere(handle) if call.agent and call.server.forward else handle(call))
+            except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
+                return error_response(request, error)
+
+        super().__init__(path, answer, methods=[method], name=handle.__name__)
+
+    @property
+    def method(self) -> str:
+        """Return the method that it answers."""
+        return next(iter((self.methods or set()) - {"HEAD"}))
+
+
+def endpoint(
+    method: str, path: str, scope: Scope, answers: type[BaseModel], *, body: type[BaseModel] | None = None,
+    status: int = 200, streams: bool = False, query: Mapping[str, str] | None = None,
+) -> Callable[[Handler], Endpoint]:  # fmt: skip
+    """Make an endpoint of a function that takes a `Call`. The caller's key has to have this scope. An agent that is in
+    the path as `{id}` has to exist, and to be the caller's. `query` has what it takes in its address, and its help."""
+
+    def decorate(handle: Handler) -> Endpoint:
+        return Endpoint(
+            method, path, scope, handle, body=body, answers=answers, status=status, streams=streams, query=query or {}
+        )
+
+    return decorate
+
+
+async def _let_in(request: Request, scope: Scope) -> Call:
+    server: Server = request.app.state.server
+    known = server.keys.are_fresh  # then nothing is read
+    caller = caller_of(request, server) if known else await to_thread.run_sync(lambda: caller_of(request, server))
+    request.state.caller = caller
+    caller.need(scope)
+    agent = request.path_params.get("id")
+    name = "" if agent is None else caller.name_of(agent)
+    if (
+        name
+        and not server.workers.has_open(name)
+        and not await to_thread.run_sync(lambda: server.instances.home.exists(name))
+    ):
+        raise no_agent(str(agent))
+    return Call(request, server, caller, name)
+
+
+def caller_of(request: Request, server: Server) -> Caller:
+    """Return who asks, by the headers of the request. Raises ApiError (401)."""
+    if WORKER in request.headers:
+        return server.called_by_worker(request.headers[WORKER], request.headers.get(CALLER, ""))
+    return server.door.caller(request.headers.get("authorization", ""), request.headers.get("x-api-key", ""))
+
+
+def error_response(request: Request, error: Exception) -> Response:
+    """Return the answer that tells of an error, which the log has too if it is ours."""
+    told = as_api_error(error)
+    request.state.error = error
+    return JSONResponse(told.body, told.status, told.headers)

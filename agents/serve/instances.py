@@ -1,0 +1,90 @@
+"""Agents of a home as they are served: each with the configuration that it was made from.
+
+An agent remembers the name of its configuration. One that was made on the command line has that of its own name.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.agent import Agent
+from agents.config.agent_config import load
+from agents.explain import AnyMemory
+from agents.loop import Approve
+from agents.models.patience import Patience
+from agents.schedule import begin_due, next_due
+from agents.serve.errors import ApiError
+from pager.clock import Clock
+from pager.errors import RejectedError
+from pager.home import Home
+
+MADE_FROM = "serve:config"  # the value in a memory
+TASK_OUTAGE_SECONDS = 12 * 3600.0
+
+
+class Instances:
+    """Opens, makes and removes the agents of a home."""
+
+    def __init__(self, home: Home, files: Sequence[Path], clock: Clock) -> None:
+        self.home = home
+        self._clock = clock
+        self._files: dict[str, Path] = {}
+        for file in files:
+            name = load(file, os.environ).name  # a file that cannot be used is told of at the start
+            if name in self._files:
+                text = f"{self._files[name]} and {file} have the same name {name!r}"
+                raise RejectedError(f"{text}; give one of them another 'name'.")
+            self._files[name] = file
+
+    @property
+    def configs(self) -> list[str]:
+        """Return the names of the configurations."""
+        return sorted(self._files)
+
+    def config_of(self, name: str) -> str | None:
+        """Return the name of the configuration of an agent; None if it has none here."""
+        with self.home.read(name, embedder=None) as reader:
+            return self.config_in(reader, name)
+
+    def config_in(self, memory: AnyMemory, name: str) -> str | None:
+        """Return the same, from the agent's memory."""
+        config = memory.load_value(MADE_FROM) or name
+        return config if config in self._files else None
+
+    def open(self, name: str, approve: Approve, *, task: bool) -> Agent:
+        """Open an agent that exists. Raises ApiError (409) if its configuration is not here."""
+        config = self.config_of(name)
+        if config is None:
+            text = "this agent has no configuration here, so it can be read but does not answer."
+            advice = f"POST /v1/agents with its id and a config gives it one; there are: {', '.join(self.configs)}."
+            raise ApiError(409, "no_configuration", text, advice)
+        return self._load(config, name, approve, task=task)
+
+    def _load(self, config: str, name: str, approve: Approve, *, task: bool) -> Agent:
+        patience = Patience(total_seconds=TASK_OUTAGE_SECONDS) if task else None
+        return Agent.load(
+            self._files[config], home=self.home, as_name=name, approve=approve, patience=patience,
+            clock=self._clock, task=task,
+        )  # fmt: skip
+
+    def make(self, name: str, config: str | None) -> bool:
+        """Make an agent, or give one that has none a configuration. Return False if it was made so before."""
+        if config is None and len(self._files) == 1:
+            config = next(iter(self._files))
+        if config not in self._files:
+            text = f"there is no configuration {config!r}." if config else "give the name of a configuration."
+            raise ApiError(400, "rejected", text, f"There are: {', '.join(self.configs) or 'none'}.")
+        if self.home.exists(name):
+            has = self.config_of(name)
+            if has == config:
+                return False
+            if has is not None:
+                text = f"this agent exists, made from {has!r}."
+                raise ApiError(409, "conflict", text, "Choose another id, or DELETE it first.")
+        with self.home.remove_if_failed(name), self._load(config, name, lambda _: None, task=False) as agent:
+            agent.memory.save_value(MADE_FROM, config)
+            begin_due(agent)  # its schedule counts from now on
+            due = next_due(agent)
+        if due:
+            self.home.set_due(name, due)
+        return True

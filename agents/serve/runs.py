@@ -1,0 +1,196 @@
+"""Turns and tasks that requests have begun, with their events: for those who wait, and for an hour for who comes back.
+
+Events are added by the thread of the turn, and read by any number of requests. Their numbers are the ids of
+`Last-Event-ID`. A turn goes on when nobody reads.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from agents.events import Event, HelperEvent
+from agents.explain.json_form import to_json
+from agents.serve.errors import ApiError, as_api_error
+from agents.serve.limits import ServeLimits
+from pager.clock import Clock
+from pager.types import Json
+
+BEAT_SECONDS = 15.0  # a comment after so long without an event: who has left is noticed
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An event as it is sent."""
+
+    number: int
+    kind: str
+    data: str
+
+    @property
+    def wire(self) -> bytes:
+        """Return it as server-sent events are written."""
+        return f"id: {self.number}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
+
+
+class Run:
+    """A turn or a task that a request has begun. `body` is the digest of what was asked for."""
+
+    def __init__(self, key: str, body: str, *, after: int = 0) -> None:
+        self.key = key
+        self.body = body
+        self.first = after  # the number before that of its first event
+        self.size = 0
+        self.answer: Json | None = None
+        self.error: ApiError | None = None
+        self.began = False  # what was asked for is on disk
+        self.ended_at: float | None = None
+        self._events: list[Sent] = []
+        self._waiting: set[_Waiting] = set()
+
+    # the thread that works
+
+    def add(self, event: Event) -> None:
+        """Add an event of the turn."""
+        self._add(type(event).__name__.lower(), event_json(event))
+
+    def begin(self) -> None:
+        """Note that what was asked for is on disk."""
+        self.began = True
+        self._wake()
+
+    def end(self, answer: Json, now: float) -> None:
+        """Add the answer as the last event."""
+        self._add("turn", answer)
+        self.answer, self.began, self.ended_at = answer, True, now
+        self._wake()
+
+    def fail(self, error: BaseException, now: float) -> None:
+        """Add an error as the last event."""
+        self.error = as_api_error(error)
+        self._add("error", self.error.body["error"])
+        self.ended_at = now
+        self._wake()
+
+    def _add(self, kind: str, data: Any) -> None:
+        text = json.dumps(data, ensure_ascii=False, default=str)
+        self._events.append(Sent(self.first + len(self._events) + 1, kind, text))
+        self.size += len(text)
+        self._wake(readers_only=True)
+
+    def _wake(self, *, readers_only: bool = False) -> None:
+        for waiting in list(self._waiting):
+            if waiting.reads or not readers_only:
+                waiting.wake()
+
+    # requests
+
+    @property
+    def last(self) -> int:
+        """Return the number of the newest event."""
+        return self.first + len(self._events)
+
+    async def wait(self, *, until_begun: bool = False) -> None:
+        """Return when it has ended, or with `until_begun` when what was asked for is on disk."""
+        with _Waiting(self._waiting, reads=False) as woken:
+            while self.ended_at is None and not (until_begun and self.began):
+                await woken.wait()
+                woken.clear()
+
+    async def events(self, after: int) -> AsyncGenerator[bytes]:
+        """Yield the events behind a number, as they come, and a comment now and then while none does."""
+        place = max(0, after - self.first)
+        with _Waiting(self._waiting, reads=True) as woken:
+            while True:
+                for event in self._events[place:]:
+                    place += 1
+                    yield event.wire
+                if self.ended_at is not None and place >= len(self._events):
+                    return
+                try:
+                    async with asyncio.timeout(BEAT_SECONDS):
+                        await woken.wait()
+                except TimeoutError:
+                    yield b": still at work\n\n"
+                woken.clear()
+
+
+class _Waiting:
+    """A request that `reads` events, or waits for the end. It is woken once at first, for what came before."""
+
+    def __init__(self, others: "set[_Waiting]", *, reads: bool) -> None:
+        self.reads = reads
+        self._others, self._woken, self._loop = others, asyncio.Event(), asyncio.get_running_loop()
+
+    def wake(self) -> None:
+        """Wake the request, from any thread."""
+        with suppress(RuntimeError):  # its loop has ended
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    def __enter__(self) -> asyncio.Event:
+        self._others.add(self)
+        self._woken.set()
+        return self._woken
+
+    def __exit__(self, *_: object) -> None:
+        self._others.discard(self)
+
+
+class Runs:
+    """The runs of all agents by their keys. Those that ended an hour ago, or that are too much, are forgotten."""
+
+    def __init__(self, limits: ServeLimits, clock: Clock) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
+        self._lock = Lock()
+
+    def now(self) -> float:
+        """Return the time in seconds."""
+        return self._clock.now().timestamp()
+
+    def find(self, agent: str, key: str) -> Run | None:
+        """Return the run of a key."""
+        with self._lock:
+            return self._runs.get((agent, key))
+
+    def begin(self, agent: str, key: str, body: str, after: int) -> tuple[Run, bool]:
+        """Return the run of a key, and True if it is a new one, which somebody has to work on: there was none, or it
+        had failed. Raises ApiError (422) if the key was used for something else."""
+        with self._lock:
+            self._forget()
+            run = self._runs.get((agent, key))
+            if run is not None and run.body != body:
+                text = "this Idempotency-Key was used for another request."
+                raise ApiError(422, "key_reused", text, "Make a new key for each request; repeat one only unchanged.")
+            if run is not None and run.error is None:
+                return run, False
+            run = Run(key, body, after=max(after, run.last if run else 0))
+            self._runs[agent, key] = run
+            return run, True
+
+    def drop(self, agent: str, run: Run) -> None:
+        """Forget a run that could not begin."""
+        with self._lock:
+            if self._runs.get((agent, run.key)) is run:
+                del self._runs[agent, run.key]
+
+    def _forget(self) -> None:
+        oldest = self.now() - self._limits.keep_seconds
+        size = sum(run.size for run in self._runs.values())
+        for name, run in list(self._runs.items()):
+            if run.ended_at is not None and (run.ended_at < oldest or size > self._limits.keep_bytes):
+                size -= run.size
+                del self._runs[name]
+
+
+def event_json(event: Event) -> Json:
+    """Return an event as JSON: its fields, and of a helper's event also which one it is."""
+    data: Json = to_json(event)
+    if isinstance(event, HelperEvent):
+        data["inner"] = {"event": type(event.inner).__name__.lower(), **event_json(event.inner)}
+    return data
