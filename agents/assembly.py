@@ -43,7 +43,7 @@ from agents.sleep.sleeper import Sleeper
 from agents.tasks import TaskTools
 from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
-from agents.tools.memory_tools import FewTools, MemoryTools, SkillTools, for_blocks, memory_file_tool
+from agents.tools.memory_tools import FewTools, MemoryTools, SharedTools, SkillTools, for_blocks, memory_file_tool
 from agents.tools.results import ResultSchema
 from pager import (
     BlockSpec,
@@ -51,6 +51,7 @@ from pager import (
     Embedder,
     Limits,
     Memory,
+    Mount,
     Prefetch,
     RejectedError,
     SkillSpec,
@@ -109,7 +110,7 @@ def assemble(
         prices = Prices(**config.prices.model_dump()) if config.prices else None
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices, within=within)
         blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
-        kind = config.memory.tools
+        kind, mounts = config.memory.tools, mounts_of(config, place)
         if task and kind in tasks.PLANS:
             blocks.setdefault(tasks.PLAN, tasks.PLAN_BLOCK)
         own_skills, result = skills.load(config), result_schema(config, output)
@@ -125,7 +126,7 @@ def assemble(
             config, opened, tools, directory=place.directory, part_tokens=limits.max_part_tokens,
             helped=helped,
         )  # fmt: skip
-        definitions = _definitions_for_memory(kind, blocks, own_skills) + [tool.definition for tool in own]
+        definitions = _definitions_for_memory(kind, blocks, own_skills, mounts) + [tool.definition for tool in own]
         definitions += TaskTools.definitions(result) if task else []
         if isinstance(model, ScriptedModel):
             names = [str(definition["name"]) for definition in [*definitions, *TaskTools.definitions()]]
@@ -138,7 +139,7 @@ def assemble(
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS[kind]}" if task else ""),
                 model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
                 count_tokens=model.count_tokens, prefetch=prefetch_of(config),
-                memory_tools=kind, skills=own_skills, retention=config.archival.retention,
+                memory_tools=kind, skills=own_skills, retention=config.archival.retention, mounts=mounts,
                 **found_by,
             )  # fmt: skip
         except WindowTooSmallError as error:
@@ -147,7 +148,7 @@ def assemble(
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
         offered = {definition["name"] for definition in definitions}
-        of_memory = [*MEMORY_TOOLS[kind][1](memory, clock), *SkillTools(memory).tools()]
+        of_memory = [*MEMORY_TOOLS[kind][1](memory, clock), *SkillTools(memory).tools(), *SharedTools(memory).tools()]
         of_task = TaskTools(memory, result) if task else None
         all_tools = [*(tool for tool in of_memory if tool.name in offered), *own, *(of_task.tools() if of_task else ())]
         sleeper = Sleeper(memory, _sleeping_model(config, model, opened), prices=prices, max_usd=config.sleep.max_usd)
@@ -161,10 +162,20 @@ def _sleeping_model(config: AgentConfig, own: Model, opened: ExitStack) -> Model
     return opened.enter_context(closing(make_model(config, model_id=config.sleep.model)))
 
 
-def _definitions_for_memory(kind: str, blocks: Mapping[str, BlockSpec], own_skills: Sequence[SkillSpec]) -> list[Json]:
+def mounts_of(config: AgentConfig, place: Place) -> list[Mount]:
+    """Return the memories that an agent shares with others, which are beside its own."""
+    return [Mount(place.beside(each.memory), each.core, each.archive, each.access == "write") for each in config.mounts]
+
+
+def _definitions_for_memory(
+    kind: str, blocks: Mapping[str, BlockSpec], own_skills: Sequence[SkillSpec], mounts: Sequence[Mount] = ()
+) -> list[Json]:
     """Return the definitions of the tools for the memory. Where none of them reads a page, one reads skills."""
     writable = [name for name, block in blocks.items() if not (block.read_only or block.file)]
+    writable += [name for mount in mounts if mount.writable for name in mount.core]
     definitions = for_blocks(MEMORY_TOOLS[kind][0](), writable)
+    if kind != "none":
+        definitions += SharedTools.definitions([each.name for each in mounts if each.writable and each.archive])
     return definitions + (SkillTools.definitions(own_skills) if own_skills and kind != "pager" else [])
 
 
@@ -213,6 +224,7 @@ def own_tools(
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
     taken |= set(SkillTools.NAMES) if config.skills else set()
+    taken |= set(SharedTools.NAMES) if config.mounts else set()
     problems: list[ConfigProblem] = []
     for number, item in enumerate([*config.tools, *more]):
         place = config.place("tools", number, *((item.kind,) if isinstance(item, ToolSection) else ()))

@@ -13,7 +13,7 @@ value, the limit and the way out.
 
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -26,11 +26,12 @@ from pager.clock import Clock, Moment, SystemClock, moment_of, read_duration, to
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
-from pager.errors import InUseError, RejectedError, StorageError, brief
+from pager.errors import BlockFullError, InUseError, RejectedError, StorageError, brief
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.limits import Limits
 from pager.markup import HOW_IT_WORKS
+from pager.mounts import Mount, Mounts
 from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
@@ -60,13 +61,14 @@ from pager.types import (
     SourceForgotten,
     Usage,
     Withdrawn,
+    is_shared,
     read_page_id,
     read_step_id,
 )
 from pager.upkeep import check, inbox, purge, withdrawal
 from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
-from pager.upkeep.place import Directory, Opened, Place
+from pager.upkeep.place import Directory, Opened, Place, without_tenant
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
@@ -87,7 +89,7 @@ class Memory:
 
     def __init__(
         self, place: Place, opened: Opened, clock: Clock, window: Window, tiers: Tiers, prompt: Prompt,
-        prefetch: Prefetch,
+        prefetch: Prefetch, shared: Mounts | None,
     ) -> None:  # fmt: skip
         self._place = place
         self._opened = opened
@@ -100,6 +102,7 @@ class Memory:
         self.sleeps = Sleeps(store, self._call_lock, tiers, clock)
         self._window = window
         self._prompt = prompt
+        self._shared = shared
         self._chooser = self._make_chooser(prefetch) if prefetch.k > 0 else None
         self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
         self._inbox = inbox.Inbox(opened.commands, store, clock)
@@ -125,6 +128,7 @@ class Memory:
         count_tokens: CountTokens | None = None,
         prefetch: Prefetch | None = None,
         retention: Mapping[str, str] | None = None,
+        mounts: Sequence[Mount] = (),
         summarize: Summarize | None = None,
         clock: Clock | None = None,
     ) -> Self:
@@ -134,7 +138,8 @@ class Memory:
         of each is a page. The vector index is in the directory, or with `index` on a Chroma server. `memory_tools` says
         which tools for this memory are among `tools`: the prompt speaks of no other, and with "none" it asks for
         nothing to be saved. `retention` says how long facts of a tag are true that are stored without an end
-        (`{"note": "90d"}`); without it that of the last time holds. `count_tokens` is the provider's count of a
+        (`{"note": "90d"}`); without it that of the last time holds. `mounts` are memories that it shares with others.
+        `count_tokens` is the provider's count of a
         request, `summarize` may write the digest at an eviction. Raises InUseError if another process has it open.
         """
         _check_options(
@@ -166,11 +171,11 @@ class Memory:
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
-            memory = cls(place, opened, clock, window, tiers, prompt, prefetch or Prefetch())
+            shared = Mounts(mounts, tiers.archive.vectors, clock) if mounts else None
+            memory = cls(place, opened, clock, window, tiers, prompt, prefetch or Prefetch(), shared)
             memory._finish_purge(may_wait=True)  # of an earlier process
             memory._inbox.unpack()
-            if core is not None:
-                tiers.core.configure(core)
+            memory._configure(core, mounts)
             tiers.pages.fit_pins()
         except BaseException as error:
             try:
@@ -274,7 +279,7 @@ class Memory:
     def _make_chooser(self, prefetch: Prefetch) -> PageChooser:
         most = self._window.limits.usable_tokens // PREFETCH_PART
         prefetch = replace(prefetch, budget_tokens=min(prefetch.budget_tokens, most))
-        return PageChooser(prefetch, self._tiers.archive, self._tiers.recall, self._store)
+        return PageChooser(prefetch, self._tiers.archive, self._tiers.recall, self._store, self._shared)
 
     @locked
     def request(self, *, may_call: bool = True) -> Request:
@@ -487,9 +492,16 @@ class Memory:
         self._tiers.archive.mark_used(page_ids)
 
     @locked
-    def forget(self, page_id: str, reason: str, *, actor: str = "person", source: str | None = None) -> Fact:
+    def forget(
+        self, page_id: str, reason: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
+    ) -> Fact:
         """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
-        [fact] = self._show(actor, self._tiers.archive.forget(page_id, reason, actor, self._source(actor, source)))
+        if self._shared and is_shared(page_id):
+            name, _, page = page_id.partition("/")
+            self.write_shared(name, "forget", {"page_id": page, "reason": reason}, actor=actor)
+            return self._show(actor, self._shared.fact(page_id))[0]
+        origin = self._source(actor, source, via)
+        [fact] = self._show(actor, self._tiers.archive.forget(page_id, reason, actor, origin))
         return fact
 
     @locked
@@ -532,22 +544,34 @@ class Memory:
     # core
 
     @locked
-    def core_append(self, block: str, text: str, *, actor: str = "person", source: str | None = None) -> Block:
+    def core_append(
+        self, block: str, text: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
+    ) -> Block:
         """Add a line to a core block. Raises NeedsApprovalError if the block asks a person about untrusted sources."""
-        return self._tiers.core.append(block, text, actor, self._source(actor, source))
+        if mount := self._shared and self._shared.of_block(block):
+            self.write_shared(mount.name, "core_append", {"block": block, "text": text}, actor=actor)
+            return self._tiers.core.block(block)
+        return self._tiers.core.append(block, text, actor, self._source(actor, source, via))
 
     @locked
     def core_replace(
-        self, block: str, old_text: str, new_text: str, *, actor: str = "person", source: str | None = None
-    ) -> Block:
+        self, block: str, old_text: str, new_text: str, *, actor: str = "person", source: str | None = None,
+        via: Collection[str] = (),
+    ) -> Block:  # fmt: skip
         """Replace an exact and unique piece of a core block; an empty `new_text` deletes it."""
-        return self._tiers.core.replace(block, old_text, new_text, actor, self._source(actor, source))
+        if mount := self._shared and self._shared.of_block(block):
+            given = {"block": block, "old_text": old_text, "new_text": new_text}
+            self.write_shared(mount.name, "core_replace", given, actor=actor)
+            return self._tiers.core.block(block)
+        return self._tiers.core.replace(block, old_text, new_text, actor, self._source(actor, source, via))
 
     @locked
     def core_write(
         self, block: str, text: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
     ) -> Block:
         """Give a whole core block another text; an empty one empties it. `via` is as in `archive`."""
+        if mount := self._shared and self._shared.of_block(block):
+            raise RejectedError(f"{block} is shared with others, in {mount.name}: use core_append or core_replace.")
         return self._tiers.core.rewrite(block, text, actor, self._source(actor, source, via))
 
     # pages
@@ -555,6 +579,12 @@ class Memory:
     @locked
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
         """Read a page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
+        if self._shared and is_shared(page_id):
+            if pin:
+                raise RejectedError(
+                    f"{page_id} is of a shared memory and cannot be pinned. Archive what you need of it."
+                )
+            return self._show(actor, self._shared.read(page_id, offset))[0]
         last = self._prompt.last_step()
         holder = last.id if actor == "agent" and last and last.open_calls else None
         page = self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
@@ -621,6 +651,8 @@ class Memory:
         return self._process_inbox(messages=messages)
 
     def _process_inbox(self, *, messages: bool = True) -> int:
+        if self._shared:
+            self._follow_shared(self._shared)
         return self._inbox.process(self._carry_out, lambda: messages and self._prompt.state.accepts_message)
 
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
@@ -642,7 +674,62 @@ class Memory:
                 self.sleeps.carry_out(kind, arguments)
                 return
             origin = {} if kind in ("page_out", "forget_source") else {"source": "person"}
-            edits[kind](**{**origin, **arguments})
+            who = arguments.get("source")  # the agent that wrote into this shared memory
+            edits[kind](**{**origin, **arguments, **({"actor": who} if who else {})})
+
+    # shared memories
+
+    def _configure(self, core: Mapping[str, BlockSpec] | None, mounts: Sequence[Mount]) -> None:
+        """Make the core blocks what is configured. Create the shared memories that this agent may write."""
+        if core is not None:
+            self._tiers.core.configure(core, [name for mount in mounts for name in mount.core])
+        for mount in mounts:
+            if twice := set(mount.core).intersection(core or ()):
+                names = ", ".join(sorted(twice))
+                raise RejectedError(f"the core block {names} of {mount.name} has the name of one of the agent's own.")
+            if mount.writable and not mount.place.exists():
+                with self._open_unit(mount, core={name: BlockSpec() for name in mount.core}):
+                    pass
+        if self._shared:
+            self._follow_shared(self._shared)
+
+    def _follow_shared(self, shared: Mounts) -> None:
+        try:
+            self._tiers.core.follow(shared.blocks())
+        except BlockFullError as error:
+            shared.failures["core"] = str(error)
+        if fresh := shared.fresh_failures():
+            for name, why in fresh.items():
+                self._store.ledger.write("error", reason=f"shared memory {name}: {why}")
+
+    def _open_unit(self, mount: Mount, core: Mapping[str, BlockSpec] | None = None) -> "Memory":
+        assert self._shared
+        return Memory.open(mount.place, core=core, clock=self._clock, **self._shared.options(mount))
+
+    @locked
+    def write_shared(
+        self, name: str, kind: Literal["archive", "forget", "core_append", "core_replace"],
+        arguments: Mapping[str, Any], *, actor: str = "person",
+    ) -> str:  # fmt: skip
+        """Write into a shared memory, and return what came of it. It is done there now, or by who has it open."""
+        if self._shared is None:
+            raise RejectedError("this agent shares no memory with others.")
+        mount = self._shared.named(name)
+        if not mount.writable:
+            raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
+        origin = {"source": f"agent:{without_tenant(self._place.agent)}", "via": list(self._source(actor, None).via)}
+        command = inbox.send(mount.place.commands, kind, {**arguments, **origin}, self._clock)
+        with suppress(InUseError), self._open_unit(mount) as unit:  # in use: its process takes it
+            unit.process_inbox(messages=False)
+        outcome = self._shared.outcome(mount, command)
+        if outcome and outcome.startswith("refused: "):
+            raise RejectedError(f"{name}: {outcome.removeprefix('refused: ')}")
+        self._follow_shared(self._shared)
+        return (
+            f"Stored in {name}."
+            if outcome
+            else f"Sent to {name}: it is stored when the process that has it open looks."
+        )
 
     # purging and upkeep
 
@@ -746,14 +833,12 @@ class Memory:
         """Release the directory. Everything is on disk already. In a forked child nothing is released."""
         if self._call_lock.is_inherited:
             return
-        with self._call_lock.lock, self._call_lock:
-            try:
-                self._tiers.close()
-            finally:
-                try:
-                    self._store.close()
-                finally:
-                    self._opened.release()
+        with self._call_lock.lock, self._call_lock, ExitStack() as closing:
+            closing.callback(self._opened.release)
+            closing.callback(self._store.close)
+            closing.callback(self._tiers.close)
+            if self._shared:
+                closing.callback(self._shared.close)
 
     # reading, as `MemoryReader` does it
 
@@ -785,6 +870,8 @@ class Memory:
     @locked
     def fact(self, page_id: str) -> Fact:
         """Return a fact by its id. Raises NotFoundError if there is none."""
+        if self._shared and is_shared(page_id):
+            return self._shared.fact(page_id)
         return self._tiers.archive.fact(page_id)
 
     @locked
@@ -795,6 +882,8 @@ class Memory:
     @locked
     def read_page(self, page_id: str, offset: int = 0) -> PageText:
         """Return a piece of a page from a character on, at most a part's worth. Writes nothing."""
+        if self._shared and is_shared(page_id):
+            return self._shared.read(page_id, offset)
         return self._tiers.pages.read(page_id, offset)
 
     @locked
@@ -802,7 +891,20 @@ class Memory:
         """Find facts and steps like `MemoryReader.search`; the ledger notes the search and its `actor`."""
         tiers = self._tiers
         hits = joint.search(self._store, tiers.archive, tiers.recall, query, limit=limit, actor=actor)
+        if self._shared:
+            hits = self._with_shared(self._shared, hits, query, limit, actor, {})
         return self._show(actor, *hits)
+
+    def _with_shared(
+        self, shared: Mounts, own: Sequence[Hit], query: str, limit: int, actor: str, options: dict[str, Any]
+    ) -> list[Hit]:
+        """Return the best of one's own hits and of the facts of shared memories. The ledger notes these."""
+        found = shared.find(lambda reader: reader.search_archive(query, limit=limit, **options))
+        hits = sorted([*own, *found], key=lambda hit: -hit.score)[:limit]
+        if found:
+            kept = [hit for hit in hits if is_shared(hit.page_id)]
+            self._store.ledger.write_search("shared memories", query, kept, actor)
+        return hits
 
     @locked
     def search_archive(
@@ -810,9 +912,10 @@ class Memory:
         after: Moment | None = None, before: Moment | None = None, source: str | None = None, actor: str = "person",
     ) -> list[Hit]:  # fmt: skip
         """Find facts like `MemoryReader.search_archive`; the ledger notes the search and its `actor`."""
-        hits = self._tiers.archive.search(
-            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, source=source, actor=actor
-        )
+        options: dict[str, Any] = {"as_of": as_of, "tags": tags, "after": after, "before": before, "source": source}
+        hits = self._tiers.archive.search(query, limit=limit, actor=actor, **options)
+        if self._shared:
+            hits = self._with_shared(self._shared, hits, query, limit, actor, options)
         return self._show(actor, *hits)
 
     @locked

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         LimitsConfig,
         MemoryConfig,
         ModelConfig,
+        MountConfig,
         PrefetchConfig,
         PricesConfig,
         RecallConfig,
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig",
     "EmbedderConfig", "FilesTool", "FunctionTool", "HelperTool", "IndexServerConfig", "LimitsConfig", "MemoryConfig",
-    "ModelConfig", "PrefetchConfig", "PricesConfig", "ProviderTool", "RecallConfig", "ScheduleConfig", "Section",
-    "ServerConfig", "ServerTools", "ShellTool", "SleepConfig", "SummarizeConfig", "SummaryConfig", "ToolConfig",
-    "WebTool", "WindowConfig", "load",
+    "ModelConfig", "MountConfig", "PrefetchConfig", "PricesConfig", "ProviderTool", "RecallConfig", "ScheduleConfig",
+    "Section", "ServerConfig", "ServerTools", "ShellTool", "SleepConfig", "SummarizeConfig", "SummaryConfig",
+    "ToolConfig", "WebTool", "WindowConfig", "load",
 ]  # fmt: skip
 __getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections", "tool_sections"))

@@ -19,6 +19,7 @@ from agents.config.field_types import (
     FactTag,
     Flag,
     Host,
+    Name,
     Port,
     PositiveInt,
     PositiveNumber,
@@ -278,6 +279,19 @@ class MemoryConfig(Section):
     """pager: core_append, archive, search_recall and so on; few: remember and search_memory, for small models;
     anthropic: the provider's own memory tool over the same tiers (memory_20250818: files under /memories); none: the
     agent cannot change its memory, and what fits a message is recalled all the same (archival.prefetch)."""
+
+
+class MountConfig(Section):
+    """A memory that this agent shares with others: a team's, or a person's."""
+
+    memory: Name
+    """The name of the shared memory, which is in the same home. It is made if it is missing and may be written."""
+    access: Literal["read", "write"] = "read"
+    """write: the agent gets a tool with which it stores facts there, and may edit the core blocks below."""
+    core: Annotated[tuple[BlockName, ...], Field(strict=False)] = ()
+    """Core blocks of it that stand in this agent's prompt. They follow what others write."""
+    archive: Flag = True
+    """Whether its facts are found by this agent's searches and recalled unasked."""
 
 
 class SleepConfig(Section):

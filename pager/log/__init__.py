@@ -7,6 +7,7 @@ statement raises AgentLostError, and the agent has to be opened again, here or e
 wal.py       the pages of each commit, from SQLite's write-ahead log
 pages.py     the packed form of pages
 postgres.py  the only file that knows psycopg: connections, time limits, errors
+pool.py      connections that are used again
 tables.py    the tables in Postgres
 rows.py      every statement on them: claim, renew, commit, fold, restore, commands
 leases.py    the leases of this process, renewed together

@@ -24,7 +24,7 @@ from pager.store.schema import VERSION
 from pager.upkeep import inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import PAUSES_SECONDS
-from pager.upkeep.place import Directory, Opened, Place, Places
+from pager.upkeep.place import Directory, Opened, Place, Places, same_tenant
 
 
 class Agents(Places):
@@ -224,6 +224,10 @@ class PostgresPlace(Place):
     def helpers(self) -> list[Place]:
         """Return the helpers that have a memory."""
         return [PostgresPlace(self._rows, name) for name in self._rows.names_below(self._row_name)]
+
+    def beside(self, name: str) -> Place:
+        """Return another agent of the same tenant."""
+        return PostgresPlace(self._rows, same_tenant(self._row_name.partition("/")[0], name))
 
     @property
     def directory(self) -> Path:

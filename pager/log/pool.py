@@ -1,8 +1,8 @@
 """The open connections of this process that nobody uses just now. `Pool.lend` gives one of them out, or a new one.
 
-Whoever needs a new one makes it, at once. (psycopg's own pool makes them in the background, and pauses longer after each
-failure: who came after an outage would wait for the end of such a pause.) A connection that the other side has ended is
-noticed before it is used: there is something to read, though nothing was asked.
+Whoever needs a new one makes it, at once. (psycopg's own pool makes them in the background, and pauses longer after
+each failure: who came after an outage would wait for the end of such a pause.) A connection that the other side has
+ended is noticed before it is used: there is something to read, though nothing was asked.
 """
 
 import select

@@ -95,7 +95,11 @@ class Server:
         }  # fmt: skip
         self._owner = os.getpid()
         self._pool = Pool(self._connect, CONNECTIONS)
-        self._create_tables()
+        try:
+            self._create_tables()
+        except BaseException:
+            self._pool.close()
+            raise
 
     def close(self) -> None:
         """Close all connections. Not in a forked child: they are its parent's."""

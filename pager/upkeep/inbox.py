@@ -29,10 +29,10 @@ REJECTED = "rejected"  # the folder for files that are no commands
 PACKED_KEY = "inbox"  # where an exported database holds the commands that were pending
 ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (required, optional)
     "message": ({"text"}, {"name"}),
-    "core_append": ({"block", "text"}, set()),
-    "core_replace": ({"block", "old_text", "new_text"}, set()),
-    "archive": ({"text"}, {"key", "tags", "valid_from", "valid_until"}),
-    "forget": ({"page_id", "reason"}, set()),
+    "core_append": ({"block", "text"}, {"source", "via"}),
+    "core_replace": ({"block", "old_text", "new_text"}, {"source", "via"}),
+    "archive": ({"text"}, {"key", "tags", "valid_from", "valid_until", "source", "via"}),
+    "forget": ({"page_id", "reason"}, {"source", "via"}),
     "forget_source": ({"source"}, {"since"}),
     "pin": ({"page_id"}, {"offset"}),
     "page_out": ({"page_id"}, set()),
@@ -40,6 +40,7 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {  # kind -> (required, option
     "sleep_refuse": ({"sleep"}, {"edits"}),
     "sleep_undo": ({"sleep"}, set()),
 }
+LISTS = ("tags", "edits", "via")
 Apply = Callable[[str, dict[str, Any]], None]
 _numbers = count()  # no id is used twice, even while the clock stands still
 
@@ -229,14 +230,12 @@ def _validate(kind: Any, arguments: Any) -> None:
         raise RejectedError(f"{kind} takes {', '.join(sorted(required))}; may have {more}.")
     for name, value in cast("Mapping[str, Any]", arguments).items():
         if not _fits(name, value):
-            shape = {"offset": "a whole number", **dict.fromkeys(("tags", "edits"), "a list of texts")}.get(
-                name, "a text"
-            )
+            shape = {"offset": "a whole number", **dict.fromkeys(LISTS, "a list of texts")}.get(name, "a text")
             raise RejectedError(f"{name} of {kind} is {shape}, not {brief(value)}.")
 
 
 def _fits(name: str, value: Any) -> bool:
-    if name in ("tags", "edits"):
+    if name in LISTS:
         return isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast("Sequence[Any]", value))
     if name == "offset":
         return isinstance(value, int) and not isinstance(value, bool)

@@ -20,6 +20,8 @@ from pager.upkeep import home_files, inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import AgentLock, current_owner
 
+OF_TENANT = ".."  # between a tenant and the name of its agent
+
 
 class Opened(NamedTuple):
     """The open database of an agent, and what goes with it."""
@@ -76,6 +78,10 @@ class Place(ABC):
     @abstractmethod
     def helpers(self) -> "list[Place]":
         """Return the places of all helpers that have a memory."""
+
+    @abstractmethod
+    def beside(self, name: str) -> "Place":
+        """Return the place of another agent of the same home and, where agents belong to tenants, of the same one."""
 
     @property
     @abstractmethod
@@ -168,6 +174,11 @@ class Directory(Place):
         """Return the directories of the helpers that have a memory."""
         return [Directory(each.directory) for each in self.files.of_helpers()]
 
+    def beside(self, name: str) -> Place:
+        """Return the directory of that name beside this one, or beside the one that this helper works for."""
+        own = self.files.owner
+        return Directory(own.parent / same_tenant(own.name, name))
+
     @property
     def directory(self) -> Path:
         """Return the directory of the agent that this one works for, and those above it; else its own."""
@@ -183,6 +194,17 @@ class Directory(Place):
     def discard(self) -> None:
         """Delete the directory."""
         shutil.rmtree(self.files.directory, ignore_errors=True)
+
+
+def same_tenant(own: str, name: str) -> str:
+    """Return the name in the home of another agent of the tenant to which an agent belongs, if it has one."""
+    tenant, between, _ = own.partition(OF_TENANT)
+    return f"{tenant}{between}{name}" if between else name
+
+
+def without_tenant(name: str) -> str:
+    """Return what an agent is called among those of its tenant."""
+    return name.rpartition(OF_TENANT)[2]
 
 
 class Places(ABC):

@@ -84,12 +84,40 @@ def test_a_partition_loses_the_agent_and_nothing_else(address: str, through: str
     judge(address, texts, unknown=unknown, through=through)
 
 
-def test_a_partition_between_commits_is_not_noticed(through: str, proxy: Proxy) -> None:
-    """A connection that was lost while nothing was sent is replaced for what may be asked again, not for a commit."""
+def test_connections_that_ended_between_commits_are_not_used(through: str, proxy: Proxy) -> None:
+    from pager.log.postgres import Server
+
+    with Home(through).open("x", embedder=None) as memory:
+        memory.archive("fact 0")
+        with Server.at(through).transaction(), Server.at(through).snapshot():
+            pass  # several are open now
+        proxy.heal()  # ends them
+        memory.archive("fact 1")
+        assert facts(memory) == ["fact 0", "fact 1"]
+
+
+def test_a_restart_of_postgres_between_commits_is_not_noticed(postgres: Postgres, address: str) -> None:
+    with Home(address).open("x", embedder=None) as memory:
+        memory.archive("fact 0")
+        postgres.kill()
+        postgres.start()
+        memory.archive("fact 1")
+        assert facts(memory) == ["fact 0", "fact 1"]
+
+
+def test_who_comes_after_an_outage_waits_for_nothing(through: str, proxy: Proxy) -> None:
+    """Nothing is tried in the background, with pauses that others would wait for: whoever asks connects, at once."""
+    from tests.support.postgres import impatient
+
     home = Home(through)
+    proxy.cut()
+    with impatient(through):
+        for _ in range(20):
+            with pytest.raises(StorageError, match="Check that it runs"):
+                home.names()
+    proxy.heal()
     assert home.names() == []
-    proxy.heal()  # ends the connections
-    assert home.names() == []
+    assert proxy.attempts == 1 + 20 * 2 + 1  # before, meanwhile, each tried twice, and after
 
 
 def test_postgres_is_killed_and_started_again(postgres: Postgres, address: str) -> None:

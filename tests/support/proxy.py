@@ -15,6 +15,7 @@ class Proxy:
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
+        self.attempts = 0  # to connect, refused ones too
         self._open: list[socket.socket] = []
         self._lock = Lock()
         self._drops_answers, self._drops_all, self._refuses, self._closed = Event(), Event(), Event(), Event()
@@ -58,6 +59,7 @@ class Proxy:
             except OSError:
                 return
             with self._lock:
+                self.attempts += 1
                 if self._refuses.is_set():
                     client.close()
                     continue
