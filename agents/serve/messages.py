@@ -140,9 +140,9 @@ async def create(request: Request) -> Response:
     request_id = f"req_{uuid4().hex[:24]}"
     try:
         call = await let_in(request, "write")
-        body = await _body(call)
-        asked = read(body)
-        turn = Turn(asked, _digest(body), retried=_retries(request) > 0, key=request.headers.get("idempotency-key", ""))
+        key, raw = request.headers.get("idempotency-key", ""), await call.raw_body(LARGEST_BODY)
+        turn = await call.in_thread(lambda: _read_turn(raw, retried=_retries(request) > 0, key=key))
+        asked = turn.asked
         exchange = Exchange(turn, streams=asked.streams)
         call.server.workers.submit(call.agent, exchange.work).add_done_callback(exchange.ended)
         if asked.streams:
@@ -179,7 +179,9 @@ async def _stream(call: Call, exchange: Exchange, request_id: str) -> Response:
 
 
 async def _mark(call: Call, turn: Turn) -> None:
-    await call.with_agent(lambda agent: mark_sent(agent.memory, turn.digest))
+    """Note that the answer was sent. If that fails, the same request would get the same answer."""
+    with suppress(ApiError, PagerError):
+        await call.with_agent(lambda agent: mark_sent(agent.memory, turn.digest))
 
 
 class _Undo(Exception):
@@ -191,7 +193,8 @@ async def count_tokens(request: Request) -> Response:
     request_id = f"req_{uuid4().hex[:24]}"
     try:
         call = await let_in(request, "write")
-        asked = read(await _body(call), counts=True)
+        raw = await call.raw_body(LARGEST_BODY)
+        asked = await call.in_thread(lambda: read(_parsed(raw), counts=True))
         tokens = await call.in_line(lambda agent: _count(agent, asked))
         return JSONResponse({"input_tokens": tokens}, headers={"request-id": request_id})
     except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
@@ -223,8 +226,12 @@ def _check(asked: Asked, agent: Agent) -> tuple[str, ...]:
     return check_for(asked, provider=model.provider, thinking=model.thinking, own_tools=agent.tool_names)
 
 
-async def _body(call: Call) -> Any:
-    raw = await call.raw_body(LARGEST_BODY)
+def _read_turn(raw: bytes, *, retried: bool, key: str) -> Turn:
+    body = _parsed(raw)
+    return Turn(read(body), _digest(body), retried=retried, key=key)
+
+
+def _parsed(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
