@@ -26,7 +26,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-sleep bench-view screenshot lock clean
+.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-sleep bench-fleet bench-serve bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -141,11 +141,17 @@ bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill
 bench-sleep: install  ## measure what a sleep finds, gets wrong and costs, on the shared data (PART=answers, DATA=DIR)
 	$(BIN)/python -m tests.bench.bench_sleep $(PART) $(DATA:%=--data %)
 
+bench-serve: install  ## measure what `selfpager serve` adds to a turn
+	$(BIN)/python -m tests.bench.bench_serve
+
 bench-view: install  ## measure how soon the debug view paints and what it costs the agent; needs a browser
 	$(BIN)/python -m tests.bench.bench_view
 
 screenshot: install  ## make the pictures of README and docs/ from the agent of the demo; needs a browser
 	$(BIN)/python -m tests.browser.screenshot
+
+bench-fleet: install  ## measure what a home in Postgres costs: a turn, a restore, a failover, bytes, a claim
+	$(BIN)/python -m tests.bench.bench_fleet $(FLEET)
 
 bench-agent: install  ## measure what the agent adds to a call, a prompt and a start
 	$(BIN)/python -m tests.bench.bench_agent

@@ -37,7 +37,7 @@ from agents.tools.results import ResultSchema
 from pager import BlockSpec, EmbedderChoice, Limits, Prefetch, Withdrawn
 from pager.clock import Clock, SystemClock
 from pager.errors import PagerError, RejectedError, brief
-from pager.home import Home
+from pager.home import Home, Place
 from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.sleep import Proposal
@@ -73,7 +73,7 @@ class Agent:
     def __init__(
         self, *, name: str, model: str | Model, tools: Sequence[Callable[..., Any] | Tool] = (), instructions: str = "",
         core: Mapping[str, str | BlockSpec] | None = None, window: int | Limits | None = None,
-        home: str | Path | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
+        home: str | Path | Home | None = None, memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
         embedder: EmbedderChoice = "default", prefetch: Prefetch | None = None, limits: RunLimits | None = None,
         prices: Prices | None = None, task: bool = False, skills: str | Path | None = None, output: Any = None,
         approve: Approve | None = None, patience: Patience | None = None, clock: Clock | None = None,
@@ -91,23 +91,23 @@ class Agent:
             memory_tools=memory_tools, embedder=embedder, prefetch=prefetch, limits=limits, prices=prices,
             skills=skills,
         )  # fmt: skip
-        directory = Home.locate(home).agent_files(name).directory
+        place = Home.locate(home).place(name)
         made = None if isinstance(model, str) else model
         own = None if embedder == "default" else embedder
         self._open(
-            config, directory, approve, patience, clock, task=task, model=made, tools=tools, embedder=own, output=output
+            config, place, approve, patience, clock, task=task, model=made, tools=tools, embedder=own, output=output
         )
 
     def _open(
-        self, config: AgentConfig, directory: Path, approve: Approve | None, patience: Patience | None,
+        self, config: AgentConfig, place: Place, approve: Approve | None, patience: Patience | None,
         clock: Clock | None, **given: Any,
     ) -> None:  # fmt: skip
         self.config = config
-        self._directory = directory
+        self._place = place
         self._is_helper = False
         self.clock = clock or SystemClock()
         open_helper = partial(self._open_helper, patience=patience, clock=clock)
-        self._parts = assemble(config, directory, self.clock, open_helper=open_helper, **given)
+        self._parts = assemble(config, place, self.clock, open_helper=open_helper, **given)
         self.memory: Memory = self._parts.memory
         self.meter: Meter = self._parts.meter
         self.remarks = self._parts.remarks  # for its person to read once, such as a window that was assumed
@@ -124,7 +124,7 @@ class Agent:
 
     @classmethod
     def load(
-        cls, file: str | Path, *, home: str | Path | None = None, as_name: str | None = None,
+        cls, file: str | Path, *, home: str | Path | Home | None = None, as_name: str | None = None,
         environ: Mapping[str, str] | None = None, approve: Approve | None = None, patience: Patience | None = None,
         clock: Clock | None = None, task: bool = False, model: Model | None = None,
     ) -> Self:  # fmt: skip
@@ -137,9 +137,9 @@ class Agent:
             raise RejectedError(f"file is {brief(file)}; give the path of a YAML file.")
         environ = os.environ if environ is None else environ
         config = load_config(Path(file), environ)
-        directory = Home.locate(home, environ).agent_files(as_name or config.name).directory
+        place = Home.locate(home, environ).place(as_name or config.name)
         agent = cls.__new__(cls)  # what its constructor would read from arguments is in the file
-        agent._open(config, directory, approve, patience, clock, task=task, model=model)
+        agent._open(config, place, approve, patience, clock, task=task, model=model)
         return agent
 
     @property
@@ -154,13 +154,13 @@ class Agent:
 
     def reading(self) -> MemoryReader:
         """Return a reader of the memory, to be closed. The ledger logs nothing of its searches."""
-        return MemoryReader.open(self._directory)
+        return MemoryReader.open(self._place)
 
     @classmethod
-    def _open_helper(cls, config: AgentConfig, directory: Path, approve: Approve, **given: Any) -> Self:
+    def _open_helper(cls, config: AgentConfig, place: Place, approve: Approve, **given: Any) -> Self:
         """Return an agent that works on a task for another one."""
         agent = cls.__new__(cls)
-        agent._open(config, directory, approve, task=True, **given)
+        agent._open(config, place, approve, task=True, **given)
         agent._is_helper = True
         return agent
 
@@ -186,7 +186,7 @@ class Agent:
         from agents.telemetry import Observed, observe
 
         model = self.config.model
-        return observe(events, Observed(self._directory.name, model.id, model.provider, self.memory), said)
+        return observe(events, Observed(self._place.agent, model.id, model.provider, self.memory), said)
 
     def _answer(
         self, text: str, name: str | None, cancelled: Flag, also: Callable[[], object] | None

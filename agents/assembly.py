@@ -43,20 +43,21 @@ from agents.sleep.sleeper import Sleeper
 from agents.tasks import TaskTools
 from agents.tools import functions
 from agents.tools.functions import Tool, ToolConfigError
-from agents.tools.memory_tools import FewTools, MemoryTools, SkillTools, for_blocks, memory_file_tool
+from agents.tools.memory_tools import FewTools, MemoryTools, SharedTools, SkillTools, for_blocks, memory_file_tool
 from agents.tools.results import ResultSchema
 from pager import (
-    AgentFiles,
     BlockSpec,
     Clock,
     Embedder,
     Limits,
     Memory,
+    Mount,
     Prefetch,
     RejectedError,
     SkillSpec,
     WindowTooSmallError,
 )
+from pager.home import Home, Place
 from pager.memory_tool.files import DEFINITION
 
 WINDOW_WITHOUT_RECORD = 100_000
@@ -94,11 +95,11 @@ class Parts:
 
 
 def assemble(
-    config: AgentConfig, directory: Path, clock: Clock, *, task: bool = False, model: Model | None = None,
+    config: AgentConfig, place: Place, clock: Clock, *, task: bool = False, model: Model | None = None,
     tools: Sequence[Callable[..., Any] | Tool] = (), embedder: Embedder | None = None, output: Any = None,
     open_helper: helpers.OpenAgent | None = None, within: Meter | None = None,
 ) -> Parts:  # fmt: skip
-    """Open an agent in `directory`. With `task` it gets what a long task needs: a plan block, task_done. A model or an
+    """Open an agent at `place`. With `task` it gets what a long task needs: a plan block, task_done. A model or an
     embedder that is handed in works instead of the configured one, and its owner closes it. `tools` are added. The
     results of tasks have to fit `output`, a class, or what is configured. `open_helper` opens the agents among its
     tools; it is one itself if its run is `within` another one."""
@@ -109,7 +110,7 @@ def assemble(
         prices = Prices(**config.prices.model_dump()) if config.prices else None
         meter = Meter(clock, RunLimits(**config.limits.model_dump()), prices, within=within)
         blocks = {name: BlockSpec(**block.model_dump()) for name, block in config.core.blocks.items()}
-        kind = config.memory.tools
+        kind, mounts = config.memory.tools, mounts_of(config, place)
         if task and kind in tasks.PLANS:
             blocks.setdefault(tasks.PLAN, tasks.PLAN_BLOCK)
         own_skills, result = skills.load(config), result_schema(config, output)
@@ -120,12 +121,12 @@ def assemble(
         found_by = embedders.from_config(config)
         if embedder is not None:
             found_by["embedder"] = embedder
-        helped = helpers.Helped(directory, kind, found_by, clock, meter, open_helper) if open_helper else None
+        helped = helpers.Helped(place, kind, found_by, clock, meter, open_helper) if open_helper else None
         own = own_tools(
-            config, opened, tools, directory=AgentFiles(directory).owner, part_tokens=limits.max_part_tokens,
+            config, opened, tools, directory=place.directory, part_tokens=limits.max_part_tokens,
             helped=helped,
         )  # fmt: skip
-        definitions = _definitions_for_memory(kind, blocks, own_skills) + [tool.definition for tool in own]
+        definitions = _definitions_for_memory(kind, blocks, own_skills, mounts) + [tool.definition for tool in own]
         definitions += TaskTools.definitions(result) if task else []
         if isinstance(model, ScriptedModel):
             names = [str(definition["name"]) for definition in [*definitions, *TaskTools.definitions()]]
@@ -134,11 +135,11 @@ def assemble(
             model = CallsInText(model, config.model.tools_in_text)
         try:
             memory = Memory.open(
-                directory, limits=limits, tools=definitions, core=blocks, summarize=summarize, clock=clock,
+                place, limits=limits, tools=definitions, core=blocks, summarize=summarize, clock=clock,
                 instructions=config.instructions + (f"\n\n{tasks.INSTRUCTIONS[kind]}" if task else ""),
                 model=config.model.id, thinking=config.model.thinking, cache_ttl=config.model.cache_ttl,
                 count_tokens=model.count_tokens, prefetch=prefetch_of(config),
-                memory_tools=kind, skills=own_skills, retention=config.archival.retention,
+                memory_tools=kind, skills=own_skills, retention=config.archival.retention, mounts=mounts,
                 **found_by,
             )  # fmt: skip
         except WindowTooSmallError as error:
@@ -147,7 +148,7 @@ def assemble(
         embedders.store(memory, config)
         costs.save_prices(memory, prices)
         offered = {definition["name"] for definition in definitions}
-        of_memory = [*MEMORY_TOOLS[kind][1](memory, clock), *SkillTools(memory).tools()]
+        of_memory = [*MEMORY_TOOLS[kind][1](memory, clock), *SkillTools(memory).tools(), *SharedTools(memory).tools()]
         of_task = TaskTools(memory, result) if task else None
         all_tools = [*(tool for tool in of_memory if tool.name in offered), *own, *(of_task.tools() if of_task else ())]
         sleeper = Sleeper(memory, _sleeping_model(config, model, opened), prices=prices, max_usd=config.sleep.max_usd)
@@ -161,10 +162,20 @@ def _sleeping_model(config: AgentConfig, own: Model, opened: ExitStack) -> Model
     return opened.enter_context(closing(make_model(config, model_id=config.sleep.model)))
 
 
-def _definitions_for_memory(kind: str, blocks: Mapping[str, BlockSpec], own_skills: Sequence[SkillSpec]) -> list[Json]:
+def mounts_of(config: AgentConfig, place: Place) -> list[Mount]:
+    """Return the memories that an agent shares with others, which are beside its own."""
+    return [Mount(place.beside(each.memory), each.core, each.archive, each.access == "write") for each in config.mounts]
+
+
+def _definitions_for_memory(
+    kind: str, blocks: Mapping[str, BlockSpec], own_skills: Sequence[SkillSpec], mounts: Sequence[Mount] = ()
+) -> list[Json]:
     """Return the definitions of the tools for the memory. Where none of them reads a page, one reads skills."""
     writable = [name for name, block in blocks.items() if not (block.read_only or block.file)]
+    writable += [name for mount in mounts if mount.writable for name in mount.core]
     definitions = for_blocks(MEMORY_TOOLS[kind][0](), writable)
+    if kind != "none":
+        definitions += SharedTools.definitions([each.name for each in mounts if each.writable and each.archive])
     return definitions + (SkillTools.definitions(own_skills) if own_skills and kind != "pager" else [])
 
 
@@ -175,7 +186,7 @@ def try_out(config: AgentConfig, clock: Clock, *, task: bool) -> None:
             # A script has no server to ask; another model is made, but not asked either.
             made = make_model(config)
             model = made if isinstance(made, ScriptedModel) else ScriptedModel("", Entries("", []))
-            assemble(config, Path(place) / config.name, clock, task=task, model=model).opened.close()
+            assemble(config, Home(place).place(config.name), clock, task=task, model=model).opened.close()
         except RejectedError as error:
             raise ConfigError([ConfigProblem(ConfigPlace(config.place().file), str(error))]) from error
 
@@ -213,6 +224,7 @@ def own_tools(
     found = dict[str, Tool]()
     taken = {*tasks.TOOL_NAMES, *(each["name"] for each in MEMORY_TOOLS[config.memory.tools][0]())}
     taken |= set(SkillTools.NAMES) if config.skills else set()
+    taken |= set(SharedTools.NAMES) if config.mounts else set()
     problems: list[ConfigProblem] = []
     for number, item in enumerate([*config.tools, *more]):
         place = config.place("tools", number, *((item.kind,) if isinstance(item, ToolSection) else ()))

@@ -12,9 +12,8 @@ from typing import Literal
 from agents import tasks
 from agents.explain import AnyMemory
 from agents.explain.figures import AgentFigures, figures
-from pager import AgentFiles
 from pager.errors import PagerError
-from pager.home import Home
+from pager.home import Home, Place
 from pager.reader import MemoryReader
 
 State = Literal["running", "waits for approval", "open task", "open turn", "idle", "unreadable"]
@@ -51,7 +50,7 @@ def overview(home: Home) -> Iterator[AgentOverview]:
 def overview_of(home: Home, name: str, reader: AnyMemory, *, running: bool) -> AgentOverview:
     """Return one agent at a glance, from its memory."""
     found, task = figures(reader), tasks.current(reader)
-    helpers = [*_helpers(home.existing_files(name))]
+    helpers = [*_helpers(home.existing(name))]
     return AgentOverview(
         name,
         _state(reader, task, running=running),
@@ -68,10 +67,10 @@ def overview_of(home: Home, name: str, reader: AnyMemory, *, running: bool) -> A
     )
 
 
-def _helpers(files: AgentFiles) -> Iterator[AgentFigures]:
+def _helpers(place: Place) -> Iterator[AgentFigures]:
     """Yield the figures of an agent's helpers, and of theirs."""
-    for helper in files.of_helpers():
-        with MemoryReader.open(helper.directory) as opened:
+    for helper in place.helpers():
+        with MemoryReader.open(helper) as opened:
             yield figures(opened)
         yield from _helpers(helper)
 

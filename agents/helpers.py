@@ -10,7 +10,6 @@ import json
 from collections.abc import Collection, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from agents import tasks
@@ -24,7 +23,8 @@ from agents.models.model import ModelUnavailableError
 from agents.tasks import TaskRunner
 from agents.tools.functions import NAME, Sourced, Tool, ToolConfigError, describe_error
 from agents.tools.helper_calls import AgentTool, Approve, Outcome
-from pager import AgentFiles, Clock, Fact, InUseError, Memory, MemoryReader, StorageError, one_line
+from pager import Clock, Fact, InUseError, Memory, MemoryReader, StorageError, one_line
+from pager.home import Place
 from pager.safety.sources import label
 from pager.types import Call
 
@@ -58,17 +58,17 @@ class OpenAgent(Protocol):
     """Opens an agent that works on a task."""
 
     def __call__(
-        self, config: AgentConfig, directory: Path, approve: Approve, *, within: Meter, tools: Sequence[Tool]
+        self, config: AgentConfig, place: Place, approve: Approve, *, within: Meter, tools: Sequence[Tool]
     ) -> OpenedAgent:
-        """Open it in a directory, for a run within another one."""
+        """Open it at a place, for a run within another one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Helped:
-    """The agent that helpers work for: its directory, its tools for the memory, its way to find facts, its meter."""
+    """The agent that helpers work for: its place, its tools for the memory, its way to find facts, its meter."""
 
-    directory: Path
+    place: Place
     memory_tools: str
     found_by: Options
     clock: Clock
@@ -147,10 +147,10 @@ class Run:
     def _open(self, opened: ExitStack) -> OpenedAgent:
         helped, tools = self._helped, list[Tool]()
         if self._section.archive == "read":
-            reader = opened.enter_context(MemoryReader.open(helped.directory, clock=helped.clock, **helped.found_by))
+            reader = opened.enter_context(MemoryReader.open(helped.place, clock=helped.clock, **helped.found_by))
             tools.append(Tool.of(ParentArchive(reader).search_parent_archive))
-        directory = AgentFiles(helped.directory).helper(self._call.id).directory
-        return helped.open_agent(self._config, directory, self._approve, within=helped.meter, tools=tools)
+        place = helped.place.helper(self._call.id)
+        return helped.open_agent(self._config, place, self._approve, within=helped.meter, tools=tools)
 
     def _work(self, agent: OpenedAgent, text: str) -> Generator[Event, None, Outcome]:
         runner, stopped, words = agent.tasks(), Stopped("answered"), LastWords()

@@ -31,6 +31,7 @@ from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.markup import one_line, shortened
 from pager.memory import INTERRUPTED, Memory
+from pager.mounts import Mount
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize, SummaryRequest
 from pager.reader import MemoryReader
@@ -75,7 +76,7 @@ __all__ = [
     "CommandOutcome", "CommandState", "Content", "CountTokens", "Counter", "Counts", "Embedder", "EmbedderChoice",
     "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize",
     "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits",
-    "Memory", "MemoryReader", "Moment", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
+    "Memory", "MemoryReader", "Moment", "Mount", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
     "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "Record", "RejectedError", "Request",
     "Residency", "SessionUse", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
     "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn", "count_tokens",

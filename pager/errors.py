@@ -52,6 +52,10 @@ class StorageError(PagerError):
     """The disk or the database refused; the last committed state is kept."""
 
 
+class AgentLostError(StorageError):
+    """This process does not own the agent any more, or cannot know. What was acknowledged is stored; open it again."""
+
+
 class NewerFormatError(StorageError):
     """The database was written by a newer selfpager."""
 

@@ -1,4 +1,4 @@
-"""The directory of all agents: lists them, opens them, imports and removes them.
+"""The home of all agents, a directory or a Postgres: lists them, opens them, imports and removes them.
 
     >>> home = Home(directory)
     >>> with home.open("notes") as memory:
@@ -6,13 +6,13 @@
     >>> home.names(), home.exists("notes")
     (['notes'], True)
 
-Programs that give a directory of their own use `Memory.open(directory)` and need no home.
+Programs that give a directory of their own use `Memory.open(directory)` and need no home. A home in Postgres is an
+address, `postgresql://user@host/database`; docs/fleet.md says what it keeps.
 """
 
 import os
 import re
-import shutil
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,14 +24,13 @@ from pager.clock import Clock, SystemClock
 from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
 from pager.memory import Memory
 from pager.reader import MemoryReader
-from pager.safety import foreign_files
 from pager.store import Store
-from pager.store.files import AgentFiles
-from pager.upkeep import due, inbox
 from pager.upkeep import export as exports
-from pager.upkeep.lock import current_owner
+from pager.upkeep import inbox
+from pager.upkeep.place import Directories, Directory, Place, Places
 
 MESSAGE = "message"
+ADDRESSES = ("postgresql://", "postgres://")  # what a home in Postgres begins with
 NOT_RUN = "This call came with an import and was not run."
 CommandState = Literal["done", "pending", "refused"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -47,60 +46,61 @@ class CommandOutcome:
 
 
 class Home:
-    """A directory that holds agents. Every method that takes a name raises RejectedError for an impossible one."""
+    """Where agents live. Every method that takes a name raises RejectedError for an impossible one."""
 
-    def __init__(self, path: str | Path, *, clock: Clock | None = None) -> None:
-        self.path = require_path(path, "the home").expanduser()
+    def __init__(self, place: str | Path, *, clock: Clock | None = None) -> None:
+        self._places = _places(place)
         self._clock = clock or SystemClock()
 
     @classmethod
-    def locate(cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> "Home":
-        """Return the home at `path`, else at $SELFPAGER_HOME, else in the user's data directory."""
-        chosen = path or (os.environ if environ is None else environ).get("SELFPAGER_HOME")
+    def locate(cls, place: "str | Path | Home | None" = None, environ: Mapping[str, str] | None = None) -> "Home":
+        """Return the home at `place`, or that is given; else at $SELFPAGER_HOME, else in the user's data directory."""
+        if isinstance(place, Home):
+            return place
+        chosen = place or (os.environ if environ is None else environ).get("SELFPAGER_HOME")
         if not chosen:
             from platformdirs import user_data_path
 
             chosen = user_data_path("selfpager")
         return cls(chosen)
 
+    @property
+    def address(self) -> str:
+        """Return its directory or its address, without a password."""
+        return self._places.address
+
     def names(self) -> list[str]:
         """Return the names of all agents, sorted."""
-        files = [path for path in self.path.glob("*/pager.db") if path.is_file()]
-        return sorted(path.parent.name for path in files if _NAME.fullmatch(path.parent.name))
+        return [name for name in self._places.names() if _NAME.fullmatch(name)]
 
     def exists(self, name: str) -> bool:
         """Return True if there is an agent of this name."""
-        return self.agent_files(name).database.is_file()
+        return self.place(name).exists()
 
-    def agent_files(self, name: str) -> AgentFiles:
-        """Return where an agent of this name has its files, or would have them."""
-        if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-            way = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 64"
-            raise RejectedError(f"{name!r} cannot be an agent's name: {way}.")
-        return AgentFiles(self.path / name)
+    def place(self, name: str) -> Place:
+        """Return where an agent of this name is, or would be."""
+        check_name(name)
+        return self._places.place(name)
 
-    def existing_files(self, name: str) -> AgentFiles:
-        """Return the files of an agent that exists. Raises NotFoundError with the names of those that do."""
-        files = self.agent_files(name)
-        if files.database.is_file():
-            return files
+    def existing(self, name: str) -> Place:
+        """Return the place of an agent that exists. Raises NotFoundError with the names of those that do."""
+        place = self.place(name)
+        if place.exists():
+            return place
         others = f"there are: {names}" if (names := ", ".join(self.names())) else "no agent exists there yet"
-        raise NotFoundError(f"there is no agent {name!r} in {self.path}; {others}.")
+        raise NotFoundError(f"there is no agent {name!r} in {self.address}; {others}.")
 
     def open(self, name: str, **options: Any) -> Memory:
         """Open an agent for writing; create it if it does not exist. Takes the options of `Memory.open`."""
-        return Memory.open(self.agent_files(name).directory, clock=self._clock, **options)
+        return Memory.open(self.place(name), clock=self._clock, **options)
 
     def read(self, name: str, **options: Any) -> MemoryReader:
         """Open an existing agent for reading. Takes the options of `MemoryReader.open`."""
-        return MemoryReader.open(self.existing_files(name).directory, clock=self._clock, **options)
+        return MemoryReader.open(self.existing(name), clock=self._clock, **options)
 
     def remove(self, name: str) -> None:
-        """Delete an agent with all its files. Raises InUseError while a process writes it."""
-        files = self.existing_files(name)
-        with Memory.open(files.directory, embedder=None, clock=self._clock):
-            pass  # nobody else has it open now
-        shutil.rmtree(files.directory)
+        """Delete an agent with all that belongs to it. Raises InUseError while a process writes it."""
+        self.existing(name).remove(self._clock)
 
     def remove_if_unused(self, name: str) -> None:
         """Delete an agent in which nothing was said, stored, changed or left for later. Raises InUseError."""
@@ -113,24 +113,20 @@ class Home:
 
     def import_file(self, file: str | Path, name: str) -> None:
         """Create an agent from an exported file. Nothing is left of it if the file is damaged."""
-        file, files = require_path(file, "the file to import"), self.agent_files(name)
+        file, place = require_path(file, "the file to import"), self.place(name)
         if not file.is_file():
             raise RejectedError(f"there is no file {file}.")
-        if files.directory.exists():
-            raise RejectedError(f"there is an agent in {files.directory} already; choose another name.")
-        aside = AgentFiles(self.path / f".{name}.import")
-        shutil.rmtree(aside.directory, ignore_errors=True)
+        if place.is_taken():
+            raise RejectedError(f"there is an agent in {place.name} already; choose another name.")
+        aside: Directory | None = None
         try:
-            aside.make_directory()
-            exports.copy(file, aside.database)
-            exports.remove_checksum(aside.database)
-            helpers = exports.unpack_helpers(aside)
-            for files_of_one in (*reversed(helpers), aside):  # those below first: their agent's check reaches them
-                self._disown(files_of_one, file)
-            aside.directory.rename(files.directory)
-            foreign_files.sync_directory(self.path)
+            aside = self._places.aside(name)
+            self._import_into(aside, file)
+            self._places.install(aside, name)
         except StorageError as error:  # it names the copy, which is deleted below
-            text = str(error).replace(str(aside.database), str(file)).replace(str(aside.directory), str(file))
+            text = str(error)
+            for copied in (aside.files.database, aside.files.directory) if aside else ():
+                text = text.replace(str(copied), str(file))
             raise type(error)(text if str(file) in text else f"{file} cannot be imported: {text}") from error
         except OSError as error:
             raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
@@ -138,17 +134,26 @@ class Home:
             why = f"it holds what no export holds ({type(error).__name__}: {error})"
             raise StorageError(f"{file} is damaged: {why}. Nothing was imported.") from error
         finally:
-            shutil.rmtree(aside.directory, ignore_errors=True)
+            if aside:
+                aside.discard()
 
-    def _disown(self, files: AgentFiles, file: Path) -> None:
+    def _import_into(self, aside: Directory, file: Path) -> None:
+        files = aside.files
+        exports.copy(file, files.database)
+        exports.remove_checksum(files.database)
+        helpers = exports.unpack_helpers(files)
+        for each in (*map(Directory, (helper.directory for helper in reversed(helpers))), aside):
+            self._disown(each, file)  # those below first: their agent's check reaches them
+
+    def _disown(self, copy: Directory, file: Path) -> None:
         """Make a memory of a copy, which is data of anybody's: nothing that it says about how an agent works, or that
         somebody else began, is carried on. Raises StorageError if it is damaged."""
-        with closing(Store(files.database, self._clock)) as store, store.transaction():
+        with closing(Store(copy.files.database, self._clock)) as store, store.transaction():
             store.settings.disown()
             store.skills.disown()
             store.sleeps.disown()
             store.prompt.disown(store.conversation.last_step())
-        with Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+        with Memory.open(copy, embedder=None, clock=self._clock) as memory:
             if problems := memory.check():
                 raise StorageError(f"{file} is damaged: {problems[0].text}. Nothing was imported.")
             memory.answer_interrupted()  # the effect of a call that had begun may be there
@@ -164,56 +169,77 @@ class Home:
     @contextmanager
     def remove_if_failed(self, name: str) -> Generator[None]:
         """Delete the agent again if the block fails and there was no agent of this name before."""
-        files, existed = self.agent_files(name), self.agent_files(name).directory.exists()
+        place = self.place(name)
+        existed = place.is_taken()
         try:
             yield
         except BaseException:
             if not existed:
-                shutil.rmtree(files.directory, ignore_errors=True)
+                place.discard()
             raise
 
     def owner(self, name: str) -> dict[str, Any] | None:
         """Return pid, command and start of the process that has the agent open for writing; None if there is none."""
-        return current_owner(self.existing_files(name).lock)
+        return self.existing(name).owner()
 
     def send(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
         """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can."""
-        files = self.existing_files(name)
-        command = inbox.send_command(files.directory, kind, arguments, self._clock)
+        command = inbox.send(self.existing(name).commands, kind, arguments, self._clock)
         if kind == MESSAGE:
-            self.set_due(name, self._clock.now())
+            self._places.set_due(name, self._clock.now())
             return CommandOutcome(command, "pending")
         self.apply_pending(name)
         return self.outcomes(name, [command])[0]
 
     def pending(self, name: str) -> list[dict[str, Any]]:
         """Return the commands that no process has taken yet, oldest first, with their ids."""
-        return inbox.pending_commands(self.existing_files(name).directory)
+        return inbox.pending(self.existing(name).commands)
 
     def apply_pending(self, name: str) -> bool:
         """Apply pending edits, but no messages, unless a process has the agent open. Return whether that was so."""
-        files = self.existing_files(name)
-        if current_owner(files.lock):
+        place = self.existing(name)
+        if place.owner():
             return False
         # With the limits of its last run. Without an embedder: facts get their vectors when the agent runs.
         with self.read(name) as reader:
             limits = reader.limits
         try:
-            with Memory.open(files.directory, limits=limits, embedder=None, clock=self._clock) as memory:
+            with Memory.open(place, limits=limits, embedder=None, clock=self._clock) as memory:
                 memory.process_inbox(messages=False)
         except InUseError:
             return False
         return True
 
-    def set_due(self, name: str, at: datetime | None) -> None:
-        """Note when a server that works for the agents here should look after one; None if never."""
-        due.set_due(self.path, self.existing_files(name).directory.name, at)
+    # for a server that works for the agents here
 
-    def due(self, limit: int = 100) -> list[str]:
-        """Return agents that want to be looked after now, those that have waited longest first."""
-        now = self._clock.now()
-        waiting = sorted((at, name) for name, at in due.due(self.path).items() if at <= now)
-        return [name for _, name in waiting[:limit]]
+    def value(self, key: str) -> str | None:
+        """Return a value that a program keeps for the whole home; None if there is none."""
+        return self._places.value(key)
+
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a value by what `change` makes of it, while no other process changes it. Return it."""
+        return self._places.change_value(key, change)
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
+        self._places.set_due(check_name(name), at)
+
+    def take_due(self, limit: int = 100) -> list[str]:
+        """Return agents that want to be visited now, also those whose owner has died at work."""
+        return self._places.take_due(self._clock.now(), limit)
+
+    def begin_work(self, name: str) -> None:
+        """Note that an agent begins something that somebody else has to go on with if this process dies."""
+        self._places.begin_work(name, self._clock.now())
+
+    def end_work(self, name: str, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Note when an agent wants to be visited next: at once if messages wait that it would take. It was `visited` if
+        `take_due` had named it."""
+        self._places.end_work(name, self._clock.now(), due, takes_messages=takes_messages, visited=visited)
+
+    def advertise(self, url: str) -> None:
+        """Let others know where this process takes requests for the agents that it has open."""
+        self._places.advertise(url)
 
     def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
         """Return the state of commands by their ids."""
@@ -221,3 +247,19 @@ class Home:
             stored = {command: reader.inspect.command(command) for command in commands}
         parts = {command: (outcome or "pending").partition(": ") for command, outcome in stored.items()}
         return [CommandOutcome(command, cast(CommandState, state), text) for command, (state, _, text) in parts.items()]
+
+
+def check_name(name: str) -> str:
+    """Return a name that an agent can have. Raises RejectedError for any other."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        way = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 64"
+        raise RejectedError(f"{name!r} cannot be an agent's name: {way}.")
+    return name
+
+
+def _places(place: str | Path) -> Places:
+    if isinstance(place, str) and place.startswith(ADDRESSES):
+        from pager.log.place import Agents
+
+        return Agents(place)
+    return Directories(require_path(place, "the home").expanduser())

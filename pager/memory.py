@@ -13,7 +13,7 @@ value, the limit and the way out.
 
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -26,19 +26,18 @@ from pager.clock import Clock, Moment, SystemClock, moment_of, read_duration, to
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
-from pager.errors import InUseError, RejectedError, StorageError, brief
+from pager.errors import BlockFullError, InUseError, RejectedError, StorageError, brief
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.limits import Limits
 from pager.markup import HOW_IT_WORKS
+from pager.mounts import Mount, Mounts
 from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
 from pager.prompt.summary import Summarize
 from pager.safety.sources import Source, read_source, union, untrusted_among
 from pager.sleep import Sleeps
-from pager.store import Store
-from pager.store.files import AgentFiles
 from pager.store.rows import Step
 from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, is_embedder, joint
@@ -62,13 +61,14 @@ from pager.types import (
     SourceForgotten,
     Usage,
     Withdrawn,
+    is_shared,
     read_page_id,
     read_step_id,
 )
 from pager.upkeep import check, inbox, purge, withdrawal
 from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
-from pager.upkeep.lock import AgentLock
+from pager.upkeep.place import Directory, Opened, Place, without_tenant
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
@@ -88,12 +88,12 @@ class Memory:
     """Three tiers on disk under a budget that holds. Made by `Memory.open`; one process at a time has it open."""
 
     def __init__(
-        self, files: AgentFiles, lock: AgentLock, store: Store, clock: Clock, window: Window, tiers: Tiers,
-        prompt: Prompt, prefetch: Prefetch,
+        self, place: Place, opened: Opened, clock: Clock, window: Window, tiers: Tiers, prompt: Prompt,
+        prefetch: Prefetch, shared: Mounts | None,
     ) -> None:  # fmt: skip
-        self._files = files
-        self._lock = lock
-        self._store = store
+        self._place = place
+        self._opened = opened
+        self._store = store = opened.store
         self._clock = clock
         self._tiers = tiers
         self._call_lock = CallLock(self._roll_back)
@@ -102,16 +102,17 @@ class Memory:
         self.sleeps = Sleeps(store, self._call_lock, tiers, clock)
         self._window = window
         self._prompt = prompt
+        self._shared = shared
         self._chooser = self._make_chooser(prefetch) if prefetch.k > 0 else None
         self._backlog = Backlog(store, self._call_lock, tiers.archive.vectors, tiers.recall.vectors)
-        self._inbox = inbox.Inbox(files.directory, store, clock)
+        self._inbox = inbox.Inbox(opened.commands, store, clock)
         self._shown: dict[str, frozenset[str]] = {}  # who reads outside of a turn -> untrusted sources of what
         self._idle_at: int | None = None  # the changes of vectors after which nothing was left to do
 
     @classmethod
     def open(
         cls,
-        directory: str | Path,
+        directory: str | Path | Place,
         *,
         limits: Limits | None = None,
         instructions: str = "",
@@ -127,16 +128,18 @@ class Memory:
         count_tokens: CountTokens | None = None,
         prefetch: Prefetch | None = None,
         retention: Mapping[str, str] | None = None,
+        mounts: Sequence[Mount] = (),
         summarize: Summarize | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Open the memory in `directory` for writing; create it if it is missing.
+        """Open the memory in `directory`, or at a place of `Home`, for writing; create it if it is missing.
 
         Without `core` its blocks stay, and without `skills` those of the last time: the prompt names them, and the text
         of each is a page. The vector index is in the directory, or with `index` on a Chroma server. `memory_tools` says
         which tools for this memory are among `tools`: the prompt speaks of no other, and with "none" it asks for
         nothing to be saved. `retention` says how long facts of a tag are true that are stored without an end
-        (`{"note": "90d"}`); without it that of the last time holds. `count_tokens` is the provider's count of a
+        (`{"note": "90d"}`); without it that of the last time holds. `mounts` are memories that it shares with others.
+        `count_tokens` is the provider's count of a
         request, `summarize` may write the digest at an eviction. Raises InUseError if another process has it open.
         """
         _check_options(
@@ -150,8 +153,9 @@ class Memory:
         _check_kind("count_tokens", count_tokens, callable, "a function")
         _check_kind("summarize", summarize, callable, "a function")
         clock = clock or SystemClock()
-        files = AgentFiles(require_path(directory, "the directory"))
-        lock, store = _open_store(files, clock)
+        place = directory if isinstance(directory, Place) else Directory(require_path(directory, "the directory"))
+        opened = place.open(clock)
+        store = opened.store
         try:
             with store.transaction():
                 changed = store_skills(store, skills) if skills is not None else []
@@ -162,20 +166,22 @@ class Memory:
                 counter = Counter(store.prompt.tokenizer(model))
                 fixed = counter.tokens(setup.fixed_counts(calls=store.conversation.has_calls()))
                 window = Window((limits or Limits.for_window()).fitted(fixed), counter)
-                tiers = Tiers.open(store, clock, window, embedder, directory=files.index, server=index)
+                tiers = Tiers.open(store, clock, window, embedder, directory=opened.vectors, server=index)
                 tiers.pages.renew_pins(changed)
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
-            memory = cls(files, lock, store, clock, window, tiers, prompt, prefetch or Prefetch())
+            shared = Mounts(mounts, tiers.archive.vectors, clock) if mounts else None
+            memory = cls(place, opened, clock, window, tiers, prompt, prefetch or Prefetch(), shared)
             memory._finish_purge(may_wait=True)  # of an earlier process
             memory._inbox.unpack()
-            if core is not None:
-                tiers.core.configure(core)
+            memory._configure(core, mounts)
             tiers.pages.fit_pins()
         except BaseException as error:
-            store.close()
-            lock.release()
+            try:
+                store.close()
+            finally:
+                opened.release()
             if isinstance(error, Exception):
                 explain(error)
             raise
@@ -277,7 +283,7 @@ class Memory:
     def _make_chooser(self, prefetch: Prefetch) -> PageChooser:
         most = self._window.limits.usable_tokens // PREFETCH_PART
         prefetch = replace(prefetch, budget_tokens=min(prefetch.budget_tokens, most))
-        return PageChooser(prefetch, self._tiers.archive, self._tiers.recall, self._store)
+        return PageChooser(prefetch, self._tiers.archive, self._tiers.recall, self._store, self._shared)
 
     @locked
     def request(self, *, may_call: bool = True) -> Request:
@@ -518,9 +524,16 @@ class Memory:
         self._tiers.archive.mark_used(page_ids)
 
     @locked
-    def forget(self, page_id: str, reason: str, *, actor: str = "person", source: str | None = None) -> Fact:
+    def forget(
+        self, page_id: str, reason: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
+    ) -> Fact:
         """End a fact's validity. It stays findable with `as_of`; only `purge` destroys."""
-        [fact] = self._show(actor, self._tiers.archive.forget(page_id, reason, actor, self._source(actor, source)))
+        if self._shared and is_shared(page_id):
+            name, _, page = page_id.partition("/")
+            self.write_shared(name, "forget", {"page_id": page, "reason": reason}, actor=actor)
+            return self._show(actor, self._shared.fact(page_id))[0]
+        origin = self._source(actor, source, via)
+        [fact] = self._show(actor, self._tiers.archive.forget(page_id, reason, actor, origin))
         return fact
 
     @locked
@@ -563,22 +576,34 @@ class Memory:
     # core
 
     @locked
-    def core_append(self, block: str, text: str, *, actor: str = "person", source: str | None = None) -> Block:
+    def core_append(
+        self, block: str, text: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
+    ) -> Block:
         """Add a line to a core block. Raises NeedsApprovalError if the block asks a person about untrusted sources."""
-        return self._tiers.core.append(block, text, actor, self._source(actor, source))
+        if mount := self._shared and self._shared.of_block(block):
+            self.write_shared(mount.name, "core_append", {"block": block, "text": text}, actor=actor)
+            return self._tiers.core.block(block)
+        return self._tiers.core.append(block, text, actor, self._source(actor, source, via))
 
     @locked
     def core_replace(
-        self, block: str, old_text: str, new_text: str, *, actor: str = "person", source: str | None = None
-    ) -> Block:
+        self, block: str, old_text: str, new_text: str, *, actor: str = "person", source: str | None = None,
+        via: Collection[str] = (),
+    ) -> Block:  # fmt: skip
         """Replace an exact and unique piece of a core block; an empty `new_text` deletes it."""
-        return self._tiers.core.replace(block, old_text, new_text, actor, self._source(actor, source))
+        if mount := self._shared and self._shared.of_block(block):
+            given = {"block": block, "old_text": old_text, "new_text": new_text}
+            self.write_shared(mount.name, "core_replace", given, actor=actor)
+            return self._tiers.core.block(block)
+        return self._tiers.core.replace(block, old_text, new_text, actor, self._source(actor, source, via))
 
     @locked
     def core_write(
         self, block: str, text: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
     ) -> Block:
         """Give a whole core block another text; an empty one empties it. `via` is as in `archive`."""
+        if mount := self._shared and self._shared.of_block(block):
+            raise RejectedError(f"{block} is shared with others, in {mount.name}: use core_append or core_replace.")
         return self._tiers.core.rewrite(block, text, actor, self._source(actor, source, via))
 
     # pages
@@ -586,6 +611,12 @@ class Memory:
     @locked
     def page_in(self, page_id: str, *, pin: bool = False, offset: int = 0, actor: str = "person") -> PageText:
         """Read a page verbatim, at most a part's worth from `offset`. `pin` keeps it in the prompt across evictions."""
+        if self._shared and is_shared(page_id):
+            if pin:
+                raise RejectedError(
+                    f"{page_id} is of a shared memory and cannot be pinned. Archive what you need of it."
+                )
+            return self._show(actor, self._shared.read(page_id, offset))[0]
         last = self._prompt.last_step()
         holder = last.id if actor == "agent" and last and last.open_calls else None
         page = self._tiers.pages.page_in(page_id, pin=bool(pin), offset=offset, actor=actor, holder=holder)
@@ -652,6 +683,8 @@ class Memory:
         return self._process_inbox(messages=messages)
 
     def _process_inbox(self, *, messages: bool = True) -> int:
+        if self._shared:
+            self._follow_shared(self._shared)
         return self._inbox.process(self._carry_out, lambda: messages and self._prompt.state.accepts_message)
 
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
@@ -673,7 +706,62 @@ class Memory:
                 self.sleeps.carry_out(kind, arguments)
                 return
             origin = {} if kind in ("page_out", "forget_source") else {"source": "person"}
-            edits[kind](**{**origin, **arguments})
+            who = arguments.get("source")  # the agent that wrote into this shared memory
+            edits[kind](**{**origin, **arguments, **({"actor": who} if who else {})})
+
+    # shared memories
+
+    def _configure(self, core: Mapping[str, BlockSpec] | None, mounts: Sequence[Mount]) -> None:
+        """Make the core blocks what is configured. Create the shared memories that this agent may write."""
+        if core is not None:
+            self._tiers.core.configure(core, [name for mount in mounts for name in mount.core])
+        for mount in mounts:
+            if twice := set(mount.core).intersection(core or ()):
+                names = ", ".join(sorted(twice))
+                raise RejectedError(f"the core block {names} of {mount.name} has the name of one of the agent's own.")
+            if mount.writable and not mount.place.exists():
+                with self._open_unit(mount, core={name: BlockSpec() for name in mount.core}):
+                    pass
+        if self._shared:
+            self._follow_shared(self._shared)
+
+    def _follow_shared(self, shared: Mounts) -> None:
+        try:
+            self._tiers.core.follow(shared.blocks())
+        except BlockFullError as error:
+            shared.failures["core"] = str(error)
+        if fresh := shared.fresh_failures():
+            for name, why in fresh.items():
+                self._store.ledger.write("error", reason=f"shared memory {name}: {why}")
+
+    def _open_unit(self, mount: Mount, core: Mapping[str, BlockSpec] | None = None) -> "Memory":
+        assert self._shared
+        return Memory.open(mount.place, core=core, clock=self._clock, **self._shared.options(mount))
+
+    @locked
+    def write_shared(
+        self, name: str, kind: Literal["archive", "forget", "core_append", "core_replace"],
+        arguments: Mapping[str, Any], *, actor: str = "person",
+    ) -> str:  # fmt: skip
+        """Write into a shared memory, and return what came of it. It is done there now, or by who has it open."""
+        if self._shared is None:
+            raise RejectedError("this agent shares no memory with others.")
+        mount = self._shared.named(name)
+        if not mount.writable:
+            raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
+        origin = {"source": f"agent:{without_tenant(self._place.agent)}", "via": list(self._source(actor, None).via)}
+        command = inbox.send(mount.place.commands, kind, {**arguments, **origin}, self._clock)
+        with suppress(InUseError), self._open_unit(mount) as unit:  # in use: its process takes it
+            unit.process_inbox(messages=False)
+        outcome = self._shared.outcome(mount, command)
+        if outcome and outcome.startswith("refused: "):
+            raise RejectedError(f"{name}: {outcome.removeprefix('refused: ')}")
+        self._follow_shared(self._shared)
+        return (
+            f"Stored in {name}."
+            if outcome
+            else f"Sent to {name}: it is stored when the process that has it open looks."
+        )
 
     # purging and upkeep
 
@@ -707,11 +795,10 @@ class Memory:
 
     def _purge(self, eraser: Eraser, pages: Sequence[PageId], actor: str, reason: str) -> int:
         in_helpers = 0
-        for files in self._files.of_helpers():  # first: as long as the page is here, its purge can be asked for again
-            with Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+        for place in self._place.helpers():  # first: as long as the page is here, its purge can be asked for again
+            with Memory.open(place, embedder=None, clock=self._clock) as memory:
                 in_helpers += memory._purge(eraser, (), actor, f"it is a text of {purge.OF_ANOTHER}")
-        started, zone, inbox_files = self._files.lock.stat().st_mtime, self._clock.zone, self._files.inbox
-        places = purge.purge(self._store, eraser, pages, actor, zone, inbox=inbox_files, since=started, reason=reason)
+        places = purge.purge(self._store, eraser, pages, actor, self._clock.zone, self._opened.commands, reason)
         if places:
             self._prompt.invalidate()
             self._finish_purge()
@@ -748,10 +835,10 @@ class Memory:
         if fix and problems:
             self._prompt.invalidate()
             self._tiers.recall.invalidate()
-        for files in self._files.of_helpers():
-            name = files.directory.relative_to(self._files.directory)
+        for place in self._place.helpers():
+            name = place.name.removeprefix(self._place.name).strip("/")
             # One that works now is checked the next time. Vectors are its own: it makes them when it goes on.
-            with suppress(InUseError), Memory.open(files.directory, embedder=None, clock=self._clock) as memory:
+            with suppress(InUseError), Memory.open(place, embedder=None, clock=self._clock) as memory:
                 problems += [replace(each, where=f"{name}: {each.where}") for each in memory.check(fix=fix)]
         return problems
 
@@ -778,12 +865,12 @@ class Memory:
         """Release the directory. Everything is on disk already. In a forked child nothing is released."""
         if self._call_lock.is_inherited:
             return
-        with self._call_lock.lock, self._call_lock:
-            try:
-                self._tiers.close()
-            finally:
-                self._store.close()
-                self._lock.release()
+        with self._call_lock.lock, self._call_lock, ExitStack() as closing:
+            closing.callback(self._opened.release)
+            closing.callback(self._store.close)
+            closing.callback(self._tiers.close)
+            if self._shared:
+                closing.callback(self._shared.close)
 
     # reading, as `MemoryReader` does it
 
@@ -815,6 +902,8 @@ class Memory:
     @locked
     def fact(self, page_id: str) -> Fact:
         """Return a fact by its id. Raises NotFoundError if there is none."""
+        if self._shared and is_shared(page_id):
+            return self._shared.fact(page_id)
         return self._tiers.archive.fact(page_id)
 
     @locked
@@ -825,6 +914,8 @@ class Memory:
     @locked
     def read_page(self, page_id: str, offset: int = 0) -> PageText:
         """Return a piece of a page from a character on, at most a part's worth. Writes nothing."""
+        if self._shared and is_shared(page_id):
+            return self._shared.read(page_id, offset)
         return self._tiers.pages.read(page_id, offset)
 
     @locked
@@ -832,7 +923,20 @@ class Memory:
         """Find facts and steps like `MemoryReader.search`; the ledger notes the search and its `actor`."""
         tiers = self._tiers
         hits = joint.search(self._store, tiers.archive, tiers.recall, query, limit=limit, actor=actor)
+        if self._shared:
+            hits = self._with_shared(self._shared, hits, query, limit, actor, {})
         return self._show(actor, *hits)
+
+    def _with_shared(
+        self, shared: Mounts, own: Sequence[Hit], query: str, limit: int, actor: str, options: dict[str, Any]
+    ) -> list[Hit]:
+        """Return the best of one's own hits and of the facts of shared memories. The ledger notes these."""
+        found = shared.find(lambda reader: reader.search_archive(query, limit=limit, **options))
+        hits = sorted([*own, *found], key=lambda hit: -hit.score)[:limit]
+        if found:
+            kept = [hit for hit in hits if is_shared(hit.page_id)]
+            self._store.ledger.write_search("shared memories", query, kept, actor)
+        return hits
 
     @locked
     def search_archive(
@@ -840,9 +944,10 @@ class Memory:
         after: Moment | None = None, before: Moment | None = None, source: str | None = None, actor: str = "person",
     ) -> list[Hit]:  # fmt: skip
         """Find facts like `MemoryReader.search_archive`; the ledger notes the search and its `actor`."""
-        hits = self._tiers.archive.search(
-            query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, source=source, actor=actor
-        )
+        options: dict[str, Any] = {"as_of": as_of, "tags": tags, "after": after, "before": before, "source": source}
+        hits = self._tiers.archive.search(query, limit=limit, actor=actor, **options)
+        if self._shared:
+            hits = self._with_shared(self._shared, hits, query, limit, actor, options)
         return self._show(actor, *hits)
 
     @locked
@@ -872,7 +977,7 @@ class Memory:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
-        export(self._store, self._files, require_path(file, "the file to export to"))
+        export(self._store, self._place, require_path(file, "the file to export to"))
 
     def _roll_back(self) -> None:
         self._store.undo()
@@ -911,25 +1016,3 @@ def _check_options(
         raise RejectedError(f"memory_tools is {brief(memory_tools)}; give one of {', '.join(HOW_IT_WORKS)}.")
     if embedder not in (None, "default") and not is_embedder(embedder):
         raise RejectedError(f"embedder is {brief(embedder)}; give 'default', None or an Embedder.")
-
-
-def _open_store(files: AgentFiles, clock: Clock) -> tuple[AgentLock, Store]:
-    try:
-        files.make_directory()
-    except OSError as error:
-        why = f"({error.strerror}). Choose a directory that you may write to"
-        raise StorageError(f"{files.directory} cannot be created {why}.") from None
-    lock = AgentLock(files.lock)
-    try:
-        if (lock.had_owner or files.index.exists()) and not files.database.exists():
-            raise StorageError(
-                f"{files.directory} had a pager.db and has none: the memory itself is gone. Restore a backup of the "
-                "directory, or remove it to begin anew."
-            )
-        files.make_private()
-        store = Store(files.database, clock)
-        lock.write_owner(clock)
-        return lock, store
-    except BaseException:
-        lock.release()
-        raise

@@ -19,26 +19,25 @@ from typing import Self
 from pager.arguments import require_path
 from pager.call_lock import CallLock, locked
 from pager.clock import Clock, Moment, SystemClock
-from pager.errors import NotFoundError, StorageError
 from pager.inspect import History, Inspection
 from pager.limits import Limits
 from pager.sleep import SleepHistory
-from pager.store import Store
-from pager.store.files import AgentFiles
 from pager.store.settings import PROGRAM_VALUE
 from pager.tiers import EmbedderChoice, Tiers, joint
 from pager.tokens.counter import Counter, Window
 from pager.types import Block, Call, Fact, Hit, Movement, PageText, read_step_id
 from pager.upkeep.export import export
+from pager.upkeep.place import Directory, Opened, Place
 from pager.vectors.index import ChromaServer
 
 
 class MemoryReader:
     """A read-only memory. Made by `MemoryReader.open`; `Memory` has the same calls, and writes."""
 
-    def __init__(self, files: AgentFiles, store: Store, clock: Clock, tiers: Tiers) -> None:
-        self._files = files
-        self._store = store
+    def __init__(self, place: Place, opened: Opened, clock: Clock, tiers: Tiers) -> None:
+        self._place = place
+        self._opened = opened
+        self._store = store = opened.store
         self._clock = clock
         self._tiers = tiers
         self._call_lock = CallLock(self._undo)
@@ -48,19 +47,20 @@ class MemoryReader:
 
     @classmethod
     def open(
-        cls, directory: str | Path, *, embedder: EmbedderChoice = None, index: ChromaServer | None = None,
+        cls, directory: str | Path | Place, *, embedder: EmbedderChoice = None, index: ChromaServer | None = None,
         clock: Clock | None = None,
     ) -> Self:  # fmt: skip
-        """Open the memory in `directory` for reading. Raises NotFoundError if there is none."""
+        """Open a memory in `directory`, or at a place of a home, to read it. Raises NotFoundError if there is none."""
         clock = clock or SystemClock()
-        files = AgentFiles(require_path(directory, "the directory"))
-        store = _open_store(files, clock)
+        place = directory if isinstance(directory, Place) else Directory(require_path(directory, "the directory"))
+        opened = place.read(clock)
         try:
             window = Window(Limits.for_window(), Counter())
-            tiers = Tiers.open(store, clock, window, embedder, directory=files.index, server=index)
-            return cls(files, store, clock, tiers)
+            tiers = Tiers.open(opened.store, clock, window, embedder, directory=opened.vectors, server=index)
+            return cls(place, opened, clock, tiers)
         except BaseException:
-            store.close()
+            opened.store.close()
+            opened.release()
             raise
 
     def _undo(self) -> None:
@@ -157,7 +157,7 @@ class MemoryReader:
     @locked
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
-        export(self._store, self._files, require_path(file, "the file to export to"))
+        export(self._store, self._place, require_path(file, "the file to export to"))
 
     def close(self) -> None:
         """Release what is open. Everything is on disk already. In a forked child nothing is released."""
@@ -165,19 +165,10 @@ class MemoryReader:
             with self._call_lock.lock, self._call_lock:  # beside a read, SQLite's connection would end the process
                 self._tiers.close()
                 self._store.close()
+                self._opened.release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _open_store(files: AgentFiles, clock: Clock) -> Store:
-    try:
-        exists = files.database.is_file()
-    except OSError as error:
-        raise StorageError(f"{files.directory} cannot be read ({error.strerror}). Give another directory.") from None
-    if not exists:
-        raise NotFoundError(f"there is no memory in {files.directory}; Memory.open makes one.")
-    return Store(files.database, clock, read_only=True)

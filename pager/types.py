@@ -1,6 +1,7 @@
 """The public types: what the memory hands out. Plain, frozen where they can be, and picklable.
 
-Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part, `k3` a skill.
+Page ids are text: `f12` is a fact, `s45` a step, `x3` a spilled part, `k3` a skill. `handbook/f3` is a fact of a shared
+memory.
 """
 
 from __future__ import annotations
@@ -50,6 +51,16 @@ def read_step_id(text: str) -> int:
     if kind != "s":
         raise NotFoundError(f"{text!r} is not a step: the id of a step is s and a number.")
     return number
+
+
+def kind_of(page_id: str) -> str:
+    """Return the letter in an id, also in one of a shared memory (`handbook/f3`)."""
+    return page_id.rpartition("/")[2][:1]
+
+
+def is_shared(page_id: str) -> bool:
+    """Return True for the id of a page of a shared memory."""
+    return "/" in page_id
 
 
 def number_of(page_id: str) -> int:

@@ -17,7 +17,7 @@ import click
 from agents.cli.visible import say
 from agents.logs import log
 from pager.errors import RejectedError
-from pager.home import Home
+from pager.home import Home, Place, check_name
 from pager.safety.redaction import redacted
 
 if TYPE_CHECKING:
@@ -34,25 +34,25 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Shared:
     """The values of the common options, given before or after the command's name."""
 
-    home_path: Path | None = None
+    home_address: str | None = None
     as_name: str | None = None
     debug: bool = False
 
     @property
     def home(self) -> Home:
         """Return the home that `--home` names, or the default one."""
-        return Home.locate(self.home_path)
+        return Home.locate(self.home_address)
 
     def command(self, *words: str | Path) -> str:
         """Return a command line to copy, with the home and the instance that this one was given."""
-        given = (("--home", self.home_path), ("--as", self.as_name))
+        given = (("--home", self.home_address), ("--as", self.as_name))
         options = [word for name, value in given if value for word in (name, value)]
         return shlex.join(map(str, ["selfpager", *words, *options]))
 
-    def existing(self, name: str) -> tuple[str, Path]:
-        """Return the name of an agent that exists, where `--as` overrides NAME, and its directory."""
+    def existing(self, name: str) -> tuple[str, Place]:
+        """Return the name of an agent that exists, where `--as` overrides NAME, and its place."""
         name = self.as_name or name
-        return name, self.home.existing_files(name).directory
+        return name, self.home.existing(name)
 
 
 class AgentName(click.types.StringParamType):
@@ -62,7 +62,7 @@ class AgentName(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: D102 - of click
         try:
-            Home(".").agent_files(value)
+            check_name(value)
         except RejectedError as error:
             self.fail(str(error), param, ctx)
         return value
@@ -71,11 +71,11 @@ class AgentName(click.types.StringParamType):
         """Return the agents whose names begin so."""
         from click.shell_completion import CompletionItem
 
-        home = Home.locate(ctx.obj.home_path if ctx.obj else None)
+        home = Home.locate(ctx.obj.home_address if ctx.obj else None)
         return [CompletionItem(name) for name in home.names() if name.startswith(incomplete)]
 
 
-HOME_HELP = "The directory of all agents. Default: $SELFPAGER_HOME, or your data directory."
+HOME_HELP = "The directory, or postgresql:// address, of all agents. Default: $SELFPAGER_HOME, or your data directory."
 AS_HELP = "Another instance of the same agent, with a memory of its own."
 IN_PLACE_HELP = "Another instance of the agent, in place of NAME."
 PATH = click.Path(path_type=Path)
@@ -116,7 +116,7 @@ def shared_options(home: str | None, as_name: str | None) -> list[click.Option]:
     shared: dict[str, Any] = {"expose_value": False, "callback": _set}
     options: list[click.Option] = []
     if home:
-        options.append(click.Option(["--home", "home_path"], type=PATH, help=home, **shared))
+        options.append(click.Option(["--home", "home_address"], metavar="PLACE", help=home, **shared))
     if as_name:
         options.append(click.Option(["--as", "as_name"], type=AgentName(), metavar="NAME", help=as_name, **shared))
     text = "Show the traceback of an error, and the log."

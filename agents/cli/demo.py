@@ -46,7 +46,7 @@ def demo_command(shared: Shared) -> None:
     """
     if shared.as_name:
         raise click.UsageError("the demo has agents of its own; leave out --as.")
-    stage = Stage.make(shared.home_path or Path(tempfile.mkdtemp(prefix="selfpager-demo-")), os.environ)
+    stage = Stage.make(Path(shared.home_address or tempfile.mkdtemp(prefix="selfpager-demo-")), os.environ)
     prose(
         "Processes, kill, SQLite and Chroma are real; only the model is played, by a script. A line with ✓ was looked "
         "up in the agent's state before it was printed."

@@ -15,7 +15,7 @@ import click
 from agents.cli.common import FAILED, Shared, agent_file, command
 from agents.cli.visible import say
 from pager.errors import PagerError, RejectedError, StorageError
-from pager.home import Home
+from pager.home import check_name
 from pager.types import Json
 
 HERE = Path(__file__).parents[1]
@@ -59,8 +59,7 @@ def init_command(_: Shared, name: str, like: str | None, tools: bool) -> None:
 
     On a terminal it asks which of the ready agents to begin with, unless --like says it. It overwrites nothing.
     """
-    name = name.removesuffix(".yaml")  # of whoever gave the file's name
-    Home(".").agent_files(name)  # raises for a name that no agent can have
+    name = check_name(name.removesuffix(".yaml"))  # of whoever gave the file's name
     kinds = ready()
     if like is not None and like not in kinds:
         raise click.UsageError(f"there is no ready agent {like!r}; there are {', '.join(kinds)}.")

@@ -29,10 +29,10 @@ def print_agents(home: Home, *, as_line: bool) -> None:
     """Print the agents of a home as a table."""
     agents = list(overview(home))
     if as_line:
-        say(as_json({"home": str(home.path), "agents": to_json(agents)}))
+        say(as_json({"home": home.address, "agents": to_json(agents)}))
         return
     if not agents:
-        say(NO_AGENT.format(home.path))
+        say(NO_AGENT.format(home.address))
         return
     from rich.console import Console
     from rich.table import Table

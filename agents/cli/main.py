@@ -27,6 +27,8 @@ COMMANDS = {  # command -> (module, what it does)
     "list": ("agents.cli.listing", "List your agents: what they are doing, know and cost."),
     "show": ("agents.cli.show", "Show what an agent remembers, in the terminal."),
     "view": ("agents.cli.show", "Show all agents in a browser, live."),
+    "serve": ("agents.cli.serve", "Serve your agents over HTTP; what was begun goes on by itself."),
+    "keys": ("agents.cli.keys", "Make, list and end keys of the HTTP API."),
     "trace": ("agents.cli.show", "Follow a text: written, moved, evicted, searched for."),
     "search": ("agents.cli.show", "Search what was stored and said, as the agent would."),
     "facts": ("agents.cli.listing", "List the facts that an agent has stored."),

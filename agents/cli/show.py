@@ -44,8 +44,8 @@ def show_command(shared: Shared, name: str | None, step: str | None, watch: bool
             raise click.UsageError("--at and --watch show one agent; name it.")
         print_agents(shared.home, as_line=as_line)
         return
-    name, directory = shared.existing(name or "")
-    with MemoryReader.open(directory) as reader:
+    name, place = shared.existing(name or "")
+    with MemoryReader.open(place) as reader:
         step = reader.inspect.reply_for(step) if step else None
         if as_line:
             show = lambda: say(as_json({"agent": name, **to_json(take(reader, step))}))  # noqa: E731
@@ -103,8 +103,8 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, limit:
     """
     from agents.explain.trace import trace
 
-    name, directory = shared.existing(name)
-    with MemoryReader.open(directory) as reader:
+    name, place = shared.existing(name)
+    with MemoryReader.open(place) as reader:
         found = trace(reader, text, step, limit=limit)
     if as_line:
         say(as_json({"agent": name, **to_json(found)}))
@@ -126,8 +126,8 @@ def search_command(shared: Shared, name: str, text: str, limit: int, file: Path 
     """Show what the agent NAME would find for TEXT, best first: facts and what was said. It may be running."""
     from agents.config import embedders
 
-    name, directory = shared.existing(name)
-    with MemoryReader.open(directory, **embedders.for_command(directory, file)) as reader:
+    name, place = shared.existing(name)
+    with MemoryReader.open(place, **embedders.for_command(place, file)) as reader:
         hits = reader.search(text, limit=limit)
     if as_line:
         say(as_json({"agent": name, "hits": to_json(hits)}))
@@ -157,11 +157,7 @@ def view_command(shared: Shared, name: str | None, port: int, read_only: bool, n
     name = shared.as_name or name
     if name:
         shared.existing(name)
-    try:
-        server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
-    except OSError as error:
-        way = "give another one, or none for any free port"
-        raise click.UsageError(f"port {port} cannot be used ({error.strerror}); {way}.") from None
+    server = ViewServer(Readers(shared.home), port=port, read_only=read_only)
     with server, suppress(KeyboardInterrupt):
         address = server.address + (f"#{name}" if name else "")
         say(as_json({"address": address}) if as_line else f"{address}\nCtrl-C ends it.")
@@ -193,9 +189,9 @@ def mcp_command(shared: Shared, name: str, write: bool, port: int | None, file: 
         from agents.mcp import server
     except ImportError:
         raise RejectedError(client.MISSING) from None
-    name, directory = shared.existing(name)
+    name, place = shared.existing(name)
     kind, clock = Memory if write else MemoryReader, SystemClock()
-    with kind.open(directory, **embedders.for_command(directory, file), clock=clock) as memory:
+    with kind.open(place, **embedders.for_command(place, file), clock=clock) as memory:
         tools = server.memory_tools(memory, clock)
         if port is None:
             server.serve_stdio(name, tools)

@@ -13,6 +13,7 @@ from agents.cli.visible import say, visible
 from agents.config import embedders
 from agents.config.agent_config import load
 from pager import NotFoundError, one_line
+from pager.home import Place
 from pager.sleep import Edit, Proposal
 from pager.types import Json
 
@@ -45,9 +46,9 @@ def sleep_command(
         raise click.UsageError("--edit is for --apply and --refuse.")
     if action is None and number is not None:
         raise click.UsageError("with a number say what to do: --show, --apply, --refuse or --undo.")
-    name, directory = shared.existing(name)
+    name, place = shared.existing(name)
     if action is None:
-        proposal = _sleep(shared, name, directory, file)
+        proposal = _sleep(shared, name, place, file)
         if as_line:
             say(as_json({"agent": name, "sleep": proposal}))
         elif proposal is None:
@@ -73,14 +74,14 @@ def sleep_command(
     return FAILED if state == "refused" else None
 
 
-def _sleep(shared: Shared, name: str, directory: Path, file: Path | None) -> Proposal | None:
+def _sleep(shared: Shared, name: str, place: Place, file: Path | None) -> Proposal | None:
     if file is not None:
         as_name = name if name != load(file, os.environ).name else None
-        with Agent.load(file, home=shared.home.path, as_name=as_name) as agent:
+        with Agent.load(file, home=shared.home_address, as_name=as_name) as agent:
             return agent.sleep()
     with shared.home.read(name) as reader:
         limits = reader.limits
-    with shared.home.open(name, limits=limits, **embedders.for_command(directory, None)) as memory:
+    with shared.home.open(name, limits=limits, **embedders.for_command(place, None)) as memory:
         return memory.sleeps.propose()
 
 

@@ -250,7 +250,7 @@ def opened(shared: Shared, file: Path, **options: Any) -> Generator[Agent]:
 
     before, name = shared.home.names(), ""
     try:
-        with Agent.load(file, home=shared.home_path, as_name=shared.as_name, **options) as agent:
+        with Agent.load(file, home=shared.home_address, as_name=shared.as_name, **options) as agent:
             name = shared.as_name or agent.config.name
             if problem := agent.model.problem():
                 raise ModelRefusedError(problem)

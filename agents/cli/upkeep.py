@@ -43,8 +43,8 @@ def check_command(shared: Shared, name: str, fix: bool, file: Path | None, as_li
     """Check the database and the vector index of the agent NAME. The agent must not be running."""
     from agents.config import embedders
 
-    name, directory = shared.existing(name)
-    with shared.home.open(name, **embedders.for_command(directory, file)) as memory:
+    name, place = shared.existing(name)
+    with shared.home.open(name, **embedders.for_command(place, file)) as memory:
         problems = memory.check()
         if fix:
             if pending := memory.count_unembedded():
@@ -114,19 +114,19 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
     own_name = file.name.strip(".") or file.resolve().name.strip(".")
     name = shared.as_name or own_name.split(".")[0]
     try:
-        directory = home.agent_files(name).directory
+        place = home.place(name)
     except RejectedError as error:
         raise RejectedError(f"{error} Choose a name with --as.") from None
     if not are_notes(file) and home.is_export(file):
         if home.exists(name):
-            raise RejectedError(f"there is an agent {name!r} in {home.path} already; choose another name with --as.")
+            raise RejectedError(f"there is an agent {name!r} in {home.address} already; choose another name with --as.")
         home.import_file(file, name)
         _print({"imported": name, "file": str(file)}, f"{file} was imported as {name}.", as_line=as_line)
         return
     from agents.config import embedders
 
     # Facts get another embedder's vectors when the agent runs.
-    options: Mapping[str, Any] = embedders.for_command(directory, None) if directory.exists() else {}
+    options: Mapping[str, Any] = embedders.for_command(place, None) if place.is_taken() else {}
     if program := kind_of(file):
         with home.remove_if_failed(name), home.open(name, **options) as memory:
             imported = import_home(memory, file, program)
@@ -143,8 +143,8 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
 def _import_mirror(shared: Shared, folder: Path, *, as_line: bool) -> None:
     from agents.config import embedders
 
-    name, directory = shared.existing(shared.as_name or name_in(folder))
-    with shared.home.open(name, **embedders.for_command(directory, None)) as memory:
+    name, place = shared.existing(shared.as_name or name_in(folder))
+    with shared.home.open(name, **embedders.for_command(place, None)) as memory:
         count = import_mirror(memory, folder)
     text = f"{count} edit{'s' * (count != 1)} of {folder} taken over into {name}."
     _print({"imported": name, "folder": str(folder), "edits": count}, text, as_line=as_line)
@@ -172,9 +172,9 @@ def purge_command(
         raise click.UsageError("name a page, such as f12, or give --expired --older-than 400d.")
     from agents.config import embedders
 
-    name, directory = shared.existing(name)
+    name, place = shared.existing(name)
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
-    index = embedders.for_command(directory, file)["index"]
+    index = embedders.for_command(place, file)["index"]
     with shared.home.open(name, embedder=None, index=index) as memory:
         if page_id is None:
             return _purge_expired(memory, older_than or "", yes=yes, as_line=as_line)

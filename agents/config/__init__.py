@@ -10,6 +10,7 @@ Nothing is guessed: unknown keys, duplicate keys and numbers written as text are
 - `error_messages`, `errors`: what pydantic rejects, in plain words; `ConfigError`.
 - `script`: the script of `provider: scripted`, as `agents.models.scripted` runs it.
 - `render`, `schema`: the resolved configuration as YAML or JSON; the JSON schema for editors.
+- `cron`: times that repeat, in a time zone.
 - `embedders`: the embedder that a configuration names, and the one with which a stored agent ran last.
 
 Called by `agents.agent`, `assembly`, `cli` and `mcp`. What `AgentConfig` names is exported here.
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
         LimitsConfig,
         MemoryConfig,
         ModelConfig,
+        MountConfig,
         PrefetchConfig,
         PricesConfig,
         RecallConfig,
+        ScheduleConfig,
         Section,
         SleepConfig,
         SummarizeConfig,
@@ -55,8 +58,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig",
     "EmbedderConfig", "FilesTool", "FunctionTool", "HelperTool", "IndexServerConfig", "LimitsConfig", "MemoryConfig",
-    "ModelConfig", "PrefetchConfig", "PricesConfig", "ProviderTool", "RecallConfig", "Section", "ServerConfig",
-    "ServerTools", "ShellTool", "SleepConfig", "SummarizeConfig", "SummaryConfig", "ToolConfig", "WebTool",
-    "WindowConfig", "load",
+    "ModelConfig", "MountConfig", "PrefetchConfig", "PricesConfig", "ProviderTool", "RecallConfig", "ScheduleConfig",
+    "Section", "ServerConfig", "ServerTools", "ShellTool", "SleepConfig", "SummarizeConfig", "SummaryConfig",
+    "ToolConfig", "WebTool", "WindowConfig", "load",
 ]  # fmt: skip
 __getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections", "tool_sections"))

@@ -49,7 +49,11 @@ class AgentConfig(Section):
     recall: sections.RecallConfig = sections.RecallConfig()
     archival: sections.ArchivalConfig = sections.ArchivalConfig()
     memory: sections.MemoryConfig = sections.MemoryConfig()
+    mounts: Annotated[tuple[sections.MountConfig, ...], Field(strict=False)] = ()
+    """Memories that this agent shares with others."""
     sleep: sections.SleepConfig = sections.SleepConfig()
+    schedule: Annotated[tuple[sections.ScheduleConfig, ...], Field(strict=False)] = ()
+    """What the agent begins by itself, and when. `selfpager serve` does it."""
     tools: Annotated[tuple[tool_sections.Tool, ...], Field(strict=False)] = ()
     """The agent's other tools."""
     skills: Text | None = None
@@ -136,6 +140,23 @@ class AgentConfig(Section):
             why = "is a tool of the Messages API, which 'provider: openai' does not have; use pager or none."
             raise rule_error(("memory", "tools"), f"anthropic {why}")
         return memory
+
+    @field_validator("mounts")
+    @classmethod
+    def _mounts_are_others(cls, mounts: tuple[sections.MountConfig, ...], info: ValidationInfo) -> Any:
+        """Refuse a memory that is the agent's own, or mounted twice, and a block that is there already."""
+        core = info.data.get("core")
+        taken, blocks = {info.data.get("name")}, {*core.blocks} if core else set[str]()
+        for number, mount in enumerate(mounts):
+            if mount.memory in taken:
+                raise rule_error(
+                    ("mounts", number, "memory"), f"{mount.memory} is the agent's own, or mounted already."
+                )
+            if twice := blocks.intersection(mount.core):
+                raise rule_error(("mounts", number, "core"), f"there is a core block {min(twice)} already.")
+            taken.add(mount.memory)
+            blocks |= {*mount.core}
+        return mounts
 
     @field_validator("tools")
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from agents.config.agent_config import AgentConfig, load
 from agents.config.errors import ConfigError, ConfigProblem
 from pager import ChromaEmbedder, ChromaServer, EmbedderChoice, EmbedderUnavailableError, Memory, MemoryReader
+from pager.home import Place
 from pager.safety.redaction import HIDDEN, redacted
 
 EMBEDDER = "embedder"  # the value under which it is stored
@@ -48,13 +49,13 @@ def store(memory: Memory, config: AgentConfig) -> None:
         memory.save_value(EMBEDDER, embedder)
 
 
-def for_command(directory: Path, file: Path | None) -> Options:
+def for_command(place: Place, file: Path | None) -> Options:
     """Return what an agent's YAML names; without it our own embedder, or none if the agent ran with another one.
 
     What a database names is not made: it may come from anybody, and an embedder is sent every text and a key.
     """
     if file is not None:
         return from_config(load(file, os.environ))
-    with MemoryReader.open(directory) as reader:
+    with MemoryReader.open(place) as reader:
         is_ours = reader.load_value(EMBEDDER) is None
     return {"embedder": "default" if is_ours else None, "index": None}

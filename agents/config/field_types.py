@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
+from agents.config.cron import Cron
 from agents.config.variables import Expanded
 from pager.clock import read_duration
 from pager.errors import RejectedError
-from pager.home import Home
+from pager.home import check_name
 from pager.safety.redaction import redacted
 
 NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -23,7 +24,7 @@ URL_PATTERN = r"^https?://[^/\s]\S*$"
 
 def _check_name(text: str) -> str:
     try:
-        Home(".").agent_files(text)
+        check_name(text)
     except RejectedError as error:
         raise ValueError(str(error)) from None
     return text
@@ -60,6 +61,22 @@ def _pattern(pattern: str) -> Any:
     return Field(json_schema_extra={"pattern": pattern})
 
 
+def _check_times(text: str) -> str:
+    try:
+        Cron.read(text)
+    except RejectedError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+def _check_sleep_time(text: str) -> str:
+    if re.fullmatch(IDLE_PATTERN, text):
+        return text
+    if not text[:1].isdigit() and text[:1] != "*":
+        raise ValueError(f"{text[:80]!r} is not allowed: write off, 'idle 30m', or a time as in '0 3 * * * UTC'.")
+    return _check_times(text)
+
+
 def _check_duration(text: str) -> str:
     try:
         read_duration(text)
@@ -73,11 +90,12 @@ Duration = Annotated[str, AfterValidator(_check_duration), _pattern(DURATION_PAT
 FactTag = Annotated[str, _matching(r"(?s)\s*\S.*", "a tag has letters."), Field(json_schema_extra={"pattern": r"\S"})]
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}  # seconds
 IDLE_PATTERN = "^(off|idle [1-9][0-9]{0,5}[smhd])$"
+Times = Annotated[str, AfterValidator(_check_times)]
 Name = Annotated[str, AfterValidator(_check_name), _pattern(NAME_PATTERN)]
 BlockName = Annotated[
     str, _matching(BLOCK_NAME_PATTERN, "use letters, digits, _ and -, beginning with a letter, at most 64.")
 ]
-Idle = Annotated[str, _matching(IDLE_PATTERN, "write off, or a time such as 'idle 30m'."), _pattern(IDLE_PATTERN)]
+SleepTime = Annotated[str, AfterValidator(_check_sleep_time)]
 Function = Annotated[
     str, _matching(FUNCTION_PATTERN, "name a function as 'package.module:function'."), _pattern(FUNCTION_PATTERN)
 ]

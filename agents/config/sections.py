@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from agents.config.cron import Cron
 from agents.config.error_messages import UnknownKey, alternative
 from agents.config.field_types import (
     BLOCK_NAME_PATTERN,
@@ -18,13 +19,15 @@ from agents.config.field_types import (
     FactTag,
     Flag,
     Host,
-    Idle,
+    Name,
     Port,
     PositiveInt,
     PositiveNumber,
     Price,
     Share,
+    SleepTime,
     Text,
+    Times,
     Url,
 )
 from pager.limits import EVICT_AT, EVICT_TO, NOTIFY_AT
@@ -278,13 +281,26 @@ class MemoryConfig(Section):
     agent cannot change its memory, and what fits a message is recalled all the same (archival.prefetch)."""
 
 
+class MountConfig(Section):
+    """A memory that this agent shares with others: a team's, or a person's."""
+
+    memory: Name
+    """The name of the shared memory, which is in the same home. It is made if it is missing and may be written."""
+    access: Literal["read", "write"] = "read"
+    """write: the agent gets a tool with which it stores facts there, and may edit the core blocks below."""
+    core: Annotated[tuple[BlockName, ...], Field(strict=False)] = ()
+    """Core blocks of it that stand in this agent's prompt. They follow what others write."""
+    archive: Flag = True
+    """Whether its facts are found by this agent's searches and recalled unasked."""
+
+
 class SleepConfig(Section):
     """What is done with the memory while nobody talks: repeats are merged, corrections supersede, what was said becomes
     facts. Each sleep proposes edits, which can be seen and undone (`selfpager sleep`)."""
 
-    when: Idle = "off"
-    """off: only when it is asked for; idle 30m: in a conversation, as soon as nobody has talked for so long (s, m, h or
-    d)."""
+    when: SleepTime = "off"
+    """off: only when it is asked for; idle 30m: as soon as nobody has talked for so long (s, m, h or d); or a time that
+    repeats, as in `schedule`: `0 3 * * * Europe/Berlin`."""
     apply: Literal["propose", "auto"] = "propose"
     """propose: a person applies what is proposed; auto: what asks for nobody's decision is applied at once. Guarded
     blocks, and whatever would end a trusted fact for an untrusted one, always wait for a person."""
@@ -296,8 +312,31 @@ class SleepConfig(Section):
 
     @property
     def after_seconds(self) -> float | None:
-        """Return after how long without a word a sleep begins; None: never by itself."""
-        return None if self.when == "off" else float(self.when[5:-1]) * UNITS[self.when[-1]]
+        """Return after how long without a word a sleep begins; None: it does not depend on that."""
+        return float(self.when[5:-1]) * UNITS[self.when[-1]] if self.when.startswith("idle") else None
+
+    @property
+    def times(self) -> Cron | None:
+        """Return the times at which a sleep begins; None: it has none."""
+        return None if self.when == "off" or self.when.startswith("idle") else Cron.read(self.when)
+
+
+class ScheduleConfig(Section):
+    """Something that the agent begins by itself. `selfpager serve` does it. Missed runs are made up for once."""
+
+    at: Times
+    """When: minute, hour, day of the month, month and day of the week as in cron, and a time zone, as in `0 8 * *
+    mon-fri Europe/Berlin`. Without a zone it is UTC."""
+    say: Text | None = None
+    """A message that is said to the agent then."""
+    task: Text | None = None
+    """A task that it works on then, until it says that it is done."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if (self.say is None) == (self.task is None):
+            raise ValueError("gives the agent one thing to do: say or task.")
+        return self
 
 
 class LimitsConfig(Section):

@@ -17,6 +17,7 @@ from agents.serve.roster import AGENTS
 from agents.serve.server import Server
 from agents.serve.sleeps import SLEEPS
 from agents.serve.turns import TURNS
+from agents.serve.view import view_routes
 from pager.errors import PagerError
 from pager.types import Json
 
@@ -28,7 +29,7 @@ def make_app(server: Server) -> Starlette:
     """Return the application. `server` is closed by whoever made it, before the application stops answering."""
     routes: list[BaseRoute] = [
         Route("/healthz", _health), Route("/metrics", _metrics), Route("/openapi.json", _openapi),
-        Route("/docs", _docs), *ENDPOINTS, *MESSAGES,
+        Route("/docs", _docs), *ENDPOINTS, *MESSAGES, *view_routes(server),
     ]  # fmt: skip
     app = Starlette(routes=routes, exception_handlers={404: _nothing_here, 405: _nothing_here})
     app.state.server = server
@@ -78,7 +79,7 @@ async def _health(request: Request) -> Response:
 
     server: Server = request.app.state.server
     try:
-        await to_thread.run_sync(server.instances.home.due)
+        await to_thread.run_sync(lambda: server.instances.home.value("keys"))
     except (PagerError, OSError):
         return JSONResponse({"status": "down", "home": "it cannot be read"}, 503)
     return JSONResponse({"status": "ok", **server.workers.figures})

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from anyio import to_thread
@@ -23,11 +24,15 @@ from agents.agent import Agent
 from agents.config import embedders
 from agents.explain import AnyMemory
 from agents.serve.errors import ApiError, as_api_error, no_agent
+from agents.serve.forward import CALLER, WORKER, WorkerGoneError
 from agents.serve.keys import Caller, Scope
 from agents.serve.server import Server
+from pager.errors import InUseError
 from pager.types import Json
 
 Result = TypeVar("Result")
+LOOK_AGAIN_SECONDS = 0.2
+WAIT_FOR_LEASE = timedelta(seconds=60)  # at most: an operator may choose long leases
 NO_EMBEDDER: Mapping[str, Any] = {"embedder": None}
 Body = TypeVar("Body", bound=BaseModel)
 Handler = Callable[["Call"], Awaitable[Response]]
@@ -40,12 +45,43 @@ class Call:
         self.request = request
         self.server = server
         self.caller = caller
+        self._raw: bytes | None = None
         self.agent = agent  # its name in the home; "" for a request that names none
 
-    async def raw_body(self, most: int | None = None) -> bytes:
-        """Return the body, of `most` bytes or as many as are usual. Raises ApiError (413, 408) if it is too large or
-        too slow."""
-        most, seconds = most or self.server.limits.body_bytes, self.server.limits.body_seconds
+    async def somewhere(self, handle: Handler) -> Response:
+        """Answer here, or let the worker answer that has the agent open. One that has died is waited for until its
+        lease has ended."""
+        forward, patience = self.server.forward, self.server.clock.now() + WAIT_FOR_LEASE
+        assert forward is not None
+        while True:
+            url = None if WORKER in self.request.headers else await to_thread.run_sync(self._elsewhere)
+            try:
+                if url is None:
+                    return await handle(self)
+                return await forward.send(url, self.request, self.caller, await self.raw_body())
+            except (InUseError, ApiError, WorkerGoneError) as error:
+                if isinstance(error, ApiError) and error.kind != "in_use":
+                    raise
+                if self.server.clock.now() > patience:
+                    raise InUseError("the worker that has the agent open does not answer.") from error
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    def _elsewhere(self) -> str | None:
+        """Return the address of another worker that has the agent open."""
+        if self.server.workers.has_open(self.agent):
+            return None
+        owner = self.server.instances.home.owner(self.agent)
+        url = str(owner.get("url") or "") if owner else ""
+        return url if url and url != self.server.advertised else None
+
+    async def raw_body(self) -> bytes:
+        """Return the body. Raises ApiError (413, 408) if it is too large or too slow."""
+        if self._raw is None:
+            self._raw = await self._receive()
+        return self._raw
+
+    async def _receive(self) -> bytes:
+        most, seconds = self.server.limits.body_bytes, self.server.limits.body_seconds
         received = bytearray()
         try:
             async with asyncio.timeout(seconds):
@@ -81,8 +117,8 @@ class Call:
                 yield agent.memory
                 return
         home = self.server.instances.home
-        directory = home.agent_files(self.agent).directory
-        with home.read(self.agent, **(embedders.for_command(directory, None) if searches else NO_EMBEDDER)) as reader:
+        options = embedders.for_command(home.place(self.agent), None) if searches else NO_EMBEDDER
+        with home.read(self.agent, **options) as reader:
             yield reader
 
     async def read(self, work: Callable[[AnyMemory], Result], *, searches: bool = False) -> Result:
@@ -139,7 +175,8 @@ class Endpoint(Route):
 
         async def answer(request: Request) -> Response:
             try:
-                return await handle(await let_in(request, scope))
+                call = await _let_in(request, scope)
+                return await (call.somewhere(handle) if call.agent and call.server.forward else handle(call))
             except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
                 return error_response(request, error)
 
@@ -166,21 +203,27 @@ def endpoint(
     return decorate
 
 
-async def let_in(request: Request, scope: Scope) -> Call:
-    """Return the request as a call. Raises ApiError if its key is not valid, or may not do this."""
+async def _let_in(request: Request, scope: Scope) -> Call:
     server: Server = request.app.state.server
-    caller = await to_thread.run_sync(lambda: caller_of(request, server))
+    known = server.keys.are_fresh  # then nothing is read
+    caller = caller_of(request, server) if known else await to_thread.run_sync(lambda: caller_of(request, server))
     request.state.caller = caller
     caller.need(scope)
     agent = request.path_params.get("id")
     name = "" if agent is None else caller.name_of(agent)
-    if name and not await to_thread.run_sync(lambda: server.instances.home.exists(name)):
+    if (
+        name
+        and not server.workers.has_open(name)
+        and not await to_thread.run_sync(lambda: server.instances.home.exists(name))
+    ):
         raise no_agent(str(agent))
     return Call(request, server, caller, name)
 
 
 def caller_of(request: Request, server: Server) -> Caller:
     """Return who asks, by the headers of the request. Raises ApiError (401)."""
+    if WORKER in request.headers:
+        return server.called_by_worker(request.headers[WORKER], request.headers.get(CALLER, ""))
     return server.door.caller(request.headers.get("authorization", ""), request.headers.get("x-api-key", ""))
 
 

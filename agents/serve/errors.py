@@ -8,7 +8,15 @@ from collections.abc import Mapping
 
 from agents.config.errors import ConfigError
 from agents.models.model import ModelError, ModelUnavailableError
-from pager.errors import InUseError, NeedsApprovalError, NotFoundError, OpenCallsError, PagerError, RejectedError
+from pager.errors import (
+    AgentLostError,
+    InUseError,
+    NeedsApprovalError,
+    NotFoundError,
+    OpenCallsError,
+    PagerError,
+    RejectedError,
+)
 from pager.safety.redaction import redacted
 from pager.types import Json
 
@@ -80,6 +88,7 @@ _REFUSED: dict[type[Exception], tuple[int, str, str]] = {
 }
 # Errors whose text is for whoever runs the server: status, type, message and advice.
 _OURS: dict[type[Exception], tuple[int, str, str, str]] = {
+    AgentLostError: (503, "lost", "this worker has lost the agent, to another one or to an outage.", ASK_AGAIN),
     InUseError: (409, "in_use", "another program has this agent open.", "Close it there, or POST .../tell."),
     ConfigError: (500, "configuration", "the configuration of this agent cannot be used.", SEE_LOG),
     PagerError: (500, "storage", "the memory of this agent cannot be used now.", SEE_LOG),

@@ -12,6 +12,7 @@ from agents.config.agent_config import load
 from agents.explain import AnyMemory
 from agents.loop import Approve
 from agents.models.patience import Patience
+from agents.schedule import begin_due, next_due
 from agents.serve.errors import ApiError
 from pager.clock import Clock
 from pager.errors import RejectedError
@@ -62,7 +63,7 @@ class Instances:
     def _load(self, config: str, name: str, approve: Approve, *, task: bool) -> Agent:
         patience = Patience(total_seconds=TASK_OUTAGE_SECONDS) if task else None
         return Agent.load(
-            self._files[config], home=self.home.path, as_name=name, approve=approve, patience=patience,
+            self._files[config], home=self.home, as_name=name, approve=approve, patience=patience,
             clock=self._clock, task=task,
         )  # fmt: skip
 
@@ -82,4 +83,8 @@ class Instances:
                 raise ApiError(409, "conflict", text, "Choose another id, or DELETE it first.")
         with self.home.remove_if_failed(name), self._load(config, name, lambda _: None, task=False) as agent:
             agent.memory.save_value(MADE_FROM, config)
+            begin_due(agent)  # its schedule counts from now on
+            due = next_due(agent)
+        if due:
+            self.home.set_due(name, due)
         return True

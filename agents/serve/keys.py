@@ -5,31 +5,30 @@ slower is needed. A tenant's agents have names of their own: `notes` of the tena
 and no request of one tenant can name an agent of another.
 """
 
-import fcntl
 import hashlib
 import json
-import os
 import re
 import secrets
 from base64 import b32encode, b64decode
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
-from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import Literal, get_args
 
 from agents.serve.errors import ApiError, no_agent, unauthorized
 from pager.clock import Clock
 from pager.errors import NotFoundError, RejectedError, StorageError
+from pager.home import Home
 
 Scope = Literal["read", "write", "admin"]  # each may do what those before it may
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 BETWEEN = ".."  # a tenant and the name of its agent; no id has it, so that a name has one reading
 LONGEST_ID = 64
-LARGEST_FILE = 16 << 20
+STORED_AS = "keys"  # the value of the home
+CACHED_SECONDS = 1.0
 _AGENT = re.compile(r"[A-Za-z0-9](?!.*\.\.)[A-Za-z0-9._-]*")
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _KEY = re.compile(r"sp_([a-z2-7]{10})_([A-Za-z0-9_-]{43})")
@@ -84,37 +83,28 @@ class Key:
         return "expired" if self.expires and datetime.fromisoformat(self.expires) <= now else ""
 
 
-class KeyFile:
-    """The keys of a home that is a directory: `keys.json`, for its owner only. It is read again when it has changed."""
+class Keys:
+    """The keys of a home. What other processes change is seen within `CACHED_SECONDS`."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._path = folder / "keys.json"
+    def __init__(self, home: Home, clock: Clock) -> None:
+        self._home = home
         self._clock = clock
         self._lock = Lock()
-        self._seen: tuple[int, int, int] | None = None
         self._keys: Mapping[str, Key] = {}
+        self._read_at: float | None = None
 
-    def keys(self) -> Mapping[str, Key]:
+    @property
+    def are_fresh(self) -> bool:
+        """Return True if the keys were read a moment ago, and are not read again by the next call."""
+        return self._read_at is not None and monotonic() - self._read_at < CACHED_SECONDS / 2
+
+    def all(self) -> Mapping[str, Key]:
         """Return all keys by their ids, those that are no longer valid included."""
         with self._lock:
-            try:
-                status = self._path.stat()
-            except FileNotFoundError:
-                self._seen, self._keys = None, {}
-                return self._keys
-            seen = (status.st_ino, status.st_mtime_ns, status.st_size)
-            if seen != self._seen:
-                self._keys, self._seen = self._read(), seen
+            now = monotonic()
+            if self._read_at is None or now - self._read_at > CACHED_SECONDS:
+                self._keys, self._read_at = _read(self._home.value(STORED_AS)), now
             return self._keys
-
-    def _read(self) -> dict[str, Key]:
-        try:
-            return {row["id"]: Key(**row) for row in json.loads(self._path.read_bytes())}
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            why = f"{self._path} cannot be read as the keys of this home ({error})"
-            raise StorageError(f"{why}. Restore it, or delete it and make new keys.") from None
 
     def add(self, name: str, tenant: str, scope: Scope, expires_in: timedelta | None) -> tuple[Key, str]:
         """Make a key. Return it and its text, which is stored nowhere."""
@@ -126,45 +116,41 @@ class KeyFile:
         key_id = b32encode(secrets.token_bytes(7)).decode().lower()[:10]
         ends = (now + expires_in).isoformat() if expires_in else None
         key = Key(key_id, name, tenant, scope, _digest(secret), now.isoformat(), ends)
-        with self._changing() as keys:
-            keys[key.id] = key
+        self._change(lambda keys: {**keys, key.id: key})
         return key, f"sp_{key_id}_{secret}"
 
     def revoke(self, key_id: str) -> Key:
         """End a key at once. Raises NotFoundError if there is none."""
-        with self._changing() as keys:
+
+        def end(keys: Mapping[str, Key]) -> Mapping[str, Key]:
             if key_id not in keys:
                 raise NotFoundError(f"there is no key {key_id!r}; there are: {', '.join(keys) or 'none'}.")
-            keys[key_id] = key = replace(keys[key_id], revoked=keys[key_id].revoked or self._clock.now().isoformat())
-        return key
+            ended = keys[key_id].revoked or self._clock.now().isoformat()
+            return {**keys, key_id: replace(keys[key_id], revoked=ended)}
 
-    @contextmanager
-    def _changing(self) -> Generator[dict[str, Key]]:
-        """Read the keys, and replace the file with what the block made of them. Other processes wait."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = self._path.with_suffix(".tmp")
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            keys = self._read()
-            yield keys
-            aside.unlink(missing_ok=True)
-            with open(aside, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-                file.write(json.dumps([asdict(key) for key in keys.values()], indent=1).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            aside.rename(self._path)
-            os.fsync(folder)
-        except OSError as error:
-            raise StorageError(f"{self._path} cannot be written ({error.strerror}). Check the rights on it.") from None
-        finally:
-            os.close(folder)
+        return self._change(end)[key_id]
+
+    def _change(self, change: Callable[[Mapping[str, Key]], Mapping[str, Key]]) -> Mapping[str, Key]:
+        def changed(text: str | None) -> str:
+            return json.dumps([asdict(key) for key in change(_read(text)).values()], indent=1)
+
+        with self._lock:
+            self._keys, self._read_at = _read(self._home.change_value(STORED_AS, changed)), monotonic()
+            return self._keys
+
+
+def _read(text: str | None) -> dict[str, Key]:
+    try:
+        return {row["id"]: Key(**row) for row in json.loads(text or "[]")}
+    except (ValueError, TypeError, KeyError) as error:
+        way = "Restore them, or delete them and make new ones"
+        raise StorageError(f"the keys of this home cannot be read ({error}). {way}.") from None
 
 
 class Door:
     """Who may come in: whoever has a valid key, or the `token` that a server without keys has printed."""
 
-    def __init__(self, keys: KeyFile, clock: Clock, token: str | None = None) -> None:
+    def __init__(self, keys: Keys, clock: Clock, token: str | None = None) -> None:
         self._keys = keys
         self._clock = clock
         self._token = _digest(token) if token else None
@@ -177,7 +163,7 @@ class Door:
         if self._token and compare_digest(_digest(given), self._token):
             return Caller("token", "", "admin")
         read = _KEY.fullmatch(given)
-        key = self._keys.keys().get(read[1]) if read else None
+        key = self._keys.all().get(read[1]) if read else None
         fits = compare_digest(_digest(read[2] if read else given), key.sha256 if key else "0" * 64)
         if not (fits and key):
             raise unauthorized("this key is not known here.")

@@ -43,6 +43,10 @@ class Log:
         log.addHandler(handler)
         return handler
 
+    def remove(self, handler: logging.Handler) -> None:
+        """Write it no more."""
+        log.removeHandler(handler)
+
 
 def described(error: BaseException) -> Json:
     """Return the type of an error and its places in the code. Its text may quote a conversation."""

@@ -6,10 +6,10 @@ from agents.agent import Agent
 from agents.explain import AnyMemory
 from agents.explain import trace as explain
 from agents.explain.json_form import to_json
-from agents.serve import shapes
+from agents.serve import given
+from agents.serve.asked import BlockEdit, FactAsked, Searched
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
-from agents.serve.shapes import BlockEdit, FactAsked, Searched
 from pager.types import Fact, Hit
 
 PAGE = 50
@@ -18,20 +18,20 @@ SPAN = {"offset": "how many of the newest to leave out", "limit": f"at most {MOS
 AT = {"at": "a step, such as s45: as it was then"}
 
 
-@endpoint("GET", "/v1/agents/{id}/core", "read", shapes.Core, query=AT)
+@endpoint("GET", "/v1/agents/{id}/core", "read", given.Core, query=AT)
 async def core(call: Call) -> Response:
     """Return the core blocks: what is in every prompt."""
     blocks = await call.read(lambda memory: memory.core(call.text("at") or None))
-    return call.json(shapes.Core(blocks=[shapes.Block.model_validate(block) for block in blocks]))
+    return call.json(given.Core(blocks=[given.Block.model_validate(block) for block in blocks]))
 
 
-@endpoint("PATCH", "/v1/agents/{id}/core/{block}", "write", shapes.Core, body=BlockEdit)
+@endpoint("PATCH", "/v1/agents/{id}/core/{block}", "write", given.Core, body=BlockEdit)
 async def edit_core(call: Call) -> Response:
     """Append to a core block, or replace a text in it."""
     edit, block = await call.body(BlockEdit), call.request.path_params["block"]
     source = f"api:{call.caller.name}"
 
-    def change(agent: Agent) -> list[shapes.Block]:
+    def change(agent: Agent) -> list[given.Block]:
         if edit.append is not None and edit.old_text is None and edit.new_text is None:
             agent.memory.core_append(block, edit.append, source=source)
         elif edit.append is None and edit.old_text is not None and edit.new_text is not None:
@@ -39,31 +39,31 @@ async def edit_core(call: Call) -> Response:
         else:
             advice = "Give either, and not both."
             raise ApiError(400, "invalid_body", "an edit is `append`, or `old_text` with `new_text`.", advice)
-        return [shapes.Block.model_validate(each) for each in agent.memory.core()]
+        return [given.Block.model_validate(each) for each in agent.memory.core()]
 
-    return call.json(shapes.Core(blocks=await call.with_agent(change)))
+    return call.json(given.Core(blocks=await call.with_agent(change)))
 
 
 @endpoint(
-    "GET", "/v1/agents/{id}/facts", "read", shapes.Facts,
+    "GET", "/v1/agents/{id}/facts", "read", given.Facts,
     query={"kind": "all, current (if left out), ended, used or unused", "text": "a piece of the text",
            "source": "such as web:example.org", "prefix": "how the key begins", **SPAN, **AT},
 )  # fmt: skip
 async def facts(call: Call) -> Response:
     """List facts, newest first."""
 
-    def find(memory: AnyMemory) -> shapes.Facts:
+    def find(memory: AnyMemory) -> given.Facts:
         found = memory.inspect.facts(
             call.text("kind") or "current", text=call.text("text"), source=call.text("source"),
             prefix=call.text("prefix"), offset=call.number("offset", 0), limit=call.number("limit", PAGE, MOST),
             at=call.text("at") or None,
         )  # fmt: skip
-        return shapes.Facts(total=found.total, facts=[_fact(row.fact) for row in found.rows])
+        return given.Facts(total=found.total, facts=[_fact(row.fact) for row in found.rows])
 
     return call.json(await call.read(find))
 
 
-@endpoint("POST", "/v1/agents/{id}/facts", "write", shapes.Fact, body=FactAsked, status=201)
+@endpoint("POST", "/v1/agents/{id}/facts", "write", given.Fact, body=FactAsked, status=201)
 async def store_fact(call: Call) -> Response:
     """Store a fact. Its source is `api:` and the name of your key."""
     asked, source = await call.body(FactAsked), f"api:{call.caller.name}"
@@ -72,64 +72,64 @@ async def store_fact(call: Call) -> Response:
     return call.json(_fact(fact), 201)
 
 
-@endpoint("DELETE", "/v1/agents/{id}/facts/{fact}", "write", shapes.Fact, query={"reason": "why it ends"})
+@endpoint("DELETE", "/v1/agents/{id}/facts/{fact}", "write", given.Fact, query={"reason": "why it ends"})
 async def forget_fact(call: Call) -> Response:
     """End a fact. It stays in the history; `selfpager purge` destroys."""
     page, reason = call.request.path_params["fact"], call.text("reason") or "ended over the API"
     return call.json(_fact(await call.with_agent(lambda agent: agent.memory.forget(page, reason))))
 
 
-@endpoint("GET", "/v1/agents/{id}/steps", "read", shapes.Steps, query={"text": "a piece of the text", **SPAN, **AT})
+@endpoint("GET", "/v1/agents/{id}/steps", "read", given.Steps, query={"text": "a piece of the text", **SPAN, **AT})
 async def steps(call: Call) -> Response:
     """List the steps of the conversation, newest first."""
 
-    def find(memory: AnyMemory) -> shapes.Steps:
+    def find(memory: AnyMemory) -> given.Steps:
         span = call.number("offset", 0), call.number("limit", PAGE, MOST)
         found = memory.inspect.steps(*span, text=call.text("text"), at=call.text("at") or None)
-        rows = [shapes.Step.model_validate({**to_json(row), "id": row.page_id}) for row in found.rows]
-        return shapes.Steps(total=found.total, steps=rows)
+        rows = [given.Step.model_validate({**to_json(row), "id": row.page_id}) for row in found.rows]
+        return given.Steps(total=found.total, steps=rows)
 
     return call.json(await call.read(find))
 
 
-@endpoint("GET", "/v1/agents/{id}/pages/{page}", "read", shapes.Page, query={"offset": "the character to read on at"})
+@endpoint("GET", "/v1/agents/{id}/pages/{page}", "read", given.Page, query={"offset": "the character to read on at"})
 async def page(call: Call) -> Response:
     """Read a page: a fact, a step, a part that was too large, a skill."""
     name, offset = call.request.path_params["page"], call.number("offset", 0)
-    return call.json(shapes.Page.model_validate(await call.read(lambda memory: memory.read_page(name, offset))))
+    return call.json(given.Page.model_validate(await call.read(lambda memory: memory.read_page(name, offset))))
 
 
 @endpoint(
-    "GET", "/v1/agents/{id}/ledger", "read", shapes.Ledger,
+    "GET", "/v1/agents/{id}/ledger", "read", given.Ledger,
     query={"events": "such as evict,recall; all if left out", **SPAN, **AT},
 )  # fmt: skip
 async def ledger(call: Call) -> Response:
     """List the movements between the tiers, newest first."""
     events = [event for event in call.text("events").split(",") if event]
 
-    def find(memory: AnyMemory) -> shapes.Ledger:
+    def find(memory: AnyMemory) -> given.Ledger:
         span = call.number("offset", 0), call.number("limit", PAGE, MOST)
         found = memory.inspect.movements(events, offset=span[0], limit=span[1], at=call.text("at") or None)
-        rows = [shapes.Movement.model_validate(to_json(row)) for row in found.rows]
-        return shapes.Ledger(total=found.total, movements=rows)
+        rows = [given.Movement.model_validate(to_json(row)) for row in found.rows]
+        return given.Ledger(total=found.total, movements=rows)
 
     return call.json(await call.read(find))
 
 
-@endpoint("GET", "/v1/agents/{id}/trace", "read", shapes.Trace, query={"text": "a text, or the id of a page", **AT})
+@endpoint("GET", "/v1/agents/{id}/trace", "read", given.Trace, query={"text": "a text, or the id of a page", **AT})
 async def trace(call: Call) -> Response:
     """Return the life of a text: written, moved, evicted, searched for, and why it is or is not in the prompt."""
     text, at = call.text("text"), call.text("at") or None
     found = await call.read(lambda memory: to_json(explain.trace(memory, text, at)), searches=True)
-    return call.json(shapes.Trace.model_validate(found))
+    return call.json(given.Trace.model_validate(found))
 
 
-@endpoint("POST", "/v1/agents/{id}/search", "read", shapes.Hits, body=Searched)
+@endpoint("POST", "/v1/agents/{id}/search", "read", given.Hits, body=Searched)
 async def search(call: Call) -> Response:
     """Search what was stored and said, as the agent would. The ledger does not note it unless the agent is open."""
     asked = await call.body(Searched)
     hits = await call.read(lambda memory: _search(memory, asked), searches=True)
-    return call.json(shapes.Hits(hits=[shapes.Hit.model_validate(hit) for hit in hits]))
+    return call.json(given.Hits(hits=[given.Hit.model_validate(hit) for hit in hits]))
 
 
 def _search(memory: AnyMemory, asked: Searched) -> list[Hit]:
@@ -143,8 +143,8 @@ def _search(memory: AnyMemory, asked: Searched) -> list[Hit]:
     return memory.search(asked.query, limit=asked.limit)
 
 
-def _fact(fact: Fact) -> shapes.Fact:
-    return shapes.Fact.model_validate(fact)
+def _fact(fact: Fact) -> given.Fact:
+    return given.Fact.model_validate(fact)
 
 
 MEMORY = [core, edit_core, facts, store_fact, forget_fact, steps, page, ledger, trace, search]

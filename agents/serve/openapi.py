@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from agents.serve.calls import Endpoint
-from agents.serve.shapes import Failed
+from agents.serve.given import Failed
 from pager.types import Json
 
 REF = "#/components/schemas/{model}"

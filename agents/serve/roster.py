@@ -5,9 +5,10 @@ from bisect import bisect_right
 from starlette.responses import Response
 
 from agents.fleet import overview_of
+from agents.serve.asked import Made
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
-from agents.serve.shapes import Agents, AgentState, Made, Nothing, WaitingCall
+from agents.serve.given import Agents, AgentState, Empty, WaitingCall
 
 PAGE = 100
 MOST = 1000
@@ -49,7 +50,7 @@ async def show(call: Call) -> Response:
     return call.json(await call.in_thread(lambda: _state(call, agent)))
 
 
-@endpoint("DELETE", "/v1/agents/{id}", "admin", Nothing)
+@endpoint("DELETE", "/v1/agents/{id}", "admin", Empty)
 async def remove(call: Call) -> Response:
     """Remove an agent with all that it remembers. There is no way back. 429 while it is at work."""
 

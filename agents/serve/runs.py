@@ -65,23 +65,27 @@ class Run:
 
     def end(self, answer: Json, now: float) -> None:
         """Add the answer as the last event."""
-        self.answer, self.began, self.ended_at = answer, True, now
         self._add("turn", answer)
+        self.answer, self.began, self.ended_at = answer, True, now
+        self._wake()
 
     def fail(self, error: BaseException, now: float) -> None:
         """Add an error as the last event."""
-        self.error, self.ended_at = as_api_error(error), now
+        self.error = as_api_error(error)
         self._add("error", self.error.body["error"])
+        self.ended_at = now
+        self._wake()
 
     def _add(self, kind: str, data: Any) -> None:
         text = json.dumps(data, ensure_ascii=False, default=str)
         self._events.append(Sent(self.first + len(self._events) + 1, kind, text))
         self.size += len(text)
-        self._wake()
+        self._wake(readers_only=True)
 
-    def _wake(self) -> None:
+    def _wake(self, *, readers_only: bool = False) -> None:
         for waiting in list(self._waiting):
-            waiting.wake()
+            if waiting.reads or not readers_only:
+                waiting.wake()
 
     # requests
 
@@ -92,7 +96,7 @@ class Run:
 
     async def wait(self, *, until_begun: bool = False) -> None:
         """Return when it has ended, or with `until_begun` when what was asked for is on disk."""
-        with _Waiting(self._waiting) as woken:
+        with _Waiting(self._waiting, reads=False) as woken:
             while self.ended_at is None and not (until_begun and self.began):
                 await woken.wait()
                 woken.clear()
@@ -100,7 +104,7 @@ class Run:
     async def events(self, after: int) -> AsyncGenerator[bytes]:
         """Yield the events behind a number, as they come, and a comment now and then while none does."""
         place = max(0, after - self.first)
-        with _Waiting(self._waiting) as woken:
+        with _Waiting(self._waiting, reads=True) as woken:
             while True:
                 for event in self._events[place:]:
                     place += 1
@@ -116,9 +120,10 @@ class Run:
 
 
 class _Waiting:
-    """A request that waits for events. It is woken once at first, for what came before it waited."""
+    """A request that `reads` events, or waits for the end. It is woken once at first, for what came before."""
 
-    def __init__(self, others: "set[_Waiting]") -> None:
+    def __init__(self, others: "set[_Waiting]", *, reads: bool) -> None:
+        self.reads = reads
         self._others, self._woken, self._loop = others, asyncio.Event(), asyncio.get_running_loop()
 
     def wake(self) -> None:

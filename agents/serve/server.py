@@ -1,11 +1,17 @@
 """What belongs together while a server runs: the home, its agents, who may ask, and the limits."""
 
-from collections.abc import Sequence
+import json
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from hmac import compare_digest
 from pathlib import Path
 from typing import TextIO
 
+from agents.serve.errors import unauthorized
+from agents.serve.forward import Forward
 from agents.serve.instances import Instances
-from agents.serve.keys import Door, KeyFile
+from agents.serve.keys import Caller, Door, Keys
 from agents.serve.limits import ServeLimits
 from agents.serve.log import Log
 from agents.serve.metrics import Metrics
@@ -15,6 +21,8 @@ from agents.serve.workers import Workers
 from pager.clock import Clock, SystemClock
 from pager.home import Home
 
+WORKER_KEY = "SELFPAGER_WORKER_KEY"
+
 
 class Server:
     """One server over a home. `close` lets turns end and releases every agent."""
@@ -23,17 +31,45 @@ class Server:
         self, home: Home, files: Sequence[Path], *, limits: ServeLimits | None = None, token: str | None = None,
         clock: Clock | None = None, log_to: TextIO | None = None,
     ) -> None:  # fmt: skip
+        self._closing: list[Callable[[], object]] = []
         self.clock = clock or SystemClock()
         self.limits = limits or ServeLimits()
+        self.forward: Forward | None = None  # with other workers on the same home
+        self.advertised = self._worker_key = ""
         self.log = Log(self.clock, log_to)
         self.instances = Instances(home, files, self.clock)
-        self.keys = KeyFile(home.path, self.clock)
+        self.keys = Keys(home, self.clock)
         self.door = Door(self.keys, self.clock, token)
         open_agent = self.instances.open
         self.workers = Workers(lambda name, approve, task: open_agent(name, approve, task=task), self.limits)
         self.runs = Runs(self.limits, self.clock)
         self.metrics = Metrics(lambda: self.workers.figures)
         self.visits = Visits(self.instances, self.workers, self.clock, self.log)
+
+    @property
+    def has_keys(self) -> bool:
+        """Return True if anybody has a valid key."""
+        now = self.clock.now()
+        return any(not key.ended(now) for key in self.keys.all().values())
+
+    def let_in(self, token: str) -> None:
+        """Let whoever has this token in, too."""
+        self.door = Door(self.keys, self.clock, token)
+
+    def advertise(self, url: str) -> None:
+        """Be one of several workers on this home. Others pass requests on to `url` for agents that are open here."""
+        self.advertised = url.rstrip("/")
+        self.instances.home.advertise(self.advertised)
+        self._worker_key = os.environ.get(WORKER_KEY) or self.instances.home.change_value(
+            "worker-key", lambda key: key or secrets.token_urlsafe(32)
+        )
+        self.forward = Forward(self._worker_key)
+
+    def called_by_worker(self, key: str, caller: str) -> Caller:
+        """Return who calls another worker, which has passed the request on. Raises ApiError (401)."""
+        if not self._worker_key or not compare_digest(key.encode(), self._worker_key.encode()):
+            raise unauthorized("this is not the key of the workers of this home.")
+        return Caller(**json.loads(caller))
 
     def now(self) -> float:
         """Return the time in seconds."""
@@ -43,7 +79,15 @@ class Server:
         """Go on with what was left open, and look after agents from now on."""
         self.visits.start()
 
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Call this when the server has closed."""
+        self._closing.append(close)
+
     def close(self) -> bool:
         """Stop. Return False if a turn was still at work at the end; it can be resumed."""
         self.visits.close()
-        return self.workers.stop()
+        is_clean = self.workers.stop()
+        for close in self._closing:
+            close()
+        self._closing.clear()
+        return is_clean

@@ -3,9 +3,10 @@
 from starlette.responses import Response
 
 from agents.explain.json_form import to_json
+from agents.serve.asked import Decision, Nothing
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
-from agents.serve.shapes import Decision, Nothing, Sleep, Sleeps, Slept, Undone
+from agents.serve.given import Sleep, Sleeps, Slept, Undone
 from pager.sleep import Proposal
 
 MOST = 100

@@ -7,8 +7,6 @@ rest: what is on disk goes on.
 import asyncio
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
-from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from uuid import uuid4
 
@@ -16,22 +14,21 @@ from starlette.responses import Response, StreamingResponse
 
 from agents import tasks
 from agents.agent import Agent
-from agents.events import Event, Stopped
+from agents.events import Event
 from agents.explain.json_form import to_json
-from agents.models.model import ModelUnavailableError
 from agents.serve import records
+from agents.serve.asked import Allowed, Nothing, Said, TaskAsked, Told
+from agents.serve.begun import Begin, carry_out
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
+from agents.serve.given import Answer, MessageLeft, TaskBegun, TaskState
 from agents.serve.records import Kind, Record
 from agents.serve.runs import Run
 from agents.serve.server import Server
-from agents.serve.shapes import Allowed, Answer, MessageLeft, Nothing, Said, TaskAsked, TaskBegun, TaskState, Told
-from pager.errors import PagerError
 from pager.home import MESSAGE
 from pager.types import Json
 
 LONGEST_KEY = 200
-Begin = Callable[[Agent, Callable[[], object]], Generator[Event]]  # `also` of the text
 
 
 @endpoint("POST", "/v1/agents/{id}/turns", "write", Answer, body=Said, streams=True)
@@ -77,7 +74,7 @@ async def tell(call: Call) -> Response:
     message = {"text": told.text, **({"name": told.name} if told.name else {})}
     home = call.server.instances.home
     sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message))
-    call.server.visits.soon(call.agent)
+    call.server.visits.soon()
     return call.json({"message": sent.command}, 202)
 
 
@@ -171,7 +168,7 @@ def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = Fals
     runs = call.server.runs
     run, is_new = runs.begin(call.agent, key, body, _last_event(call))
     if is_new:
-        job = partial(work, call.server, call.agent, run, Record(key, kind, body, ""), begin)
+        job = partial(carry_out, call.server, call.agent, run, Record(key, kind, body, ""), begin)
         try:
             done = call.server.workers.submit(call.agent, job, task=task or kind == "task")
         except ApiError:
@@ -186,74 +183,6 @@ def _failed(server: Server, run: Run, done: Future[None]) -> None:
         run.fail(error, server.runs.now())
         if run.error and run.error.status >= 500:
             server.log.trouble("a turn failed", error)
-
-
-def work(server: Server, name: str, run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
-    """Do what a request asked for, or what is left of it if its agent has begun it before."""
-    server.visits.begun(name)
-    try:
-        found = _work(run, asked, begin, agent)
-    except ModelUnavailableError:
-        server.visits.failed(name)
-        raise
-    except ApiError as error:
-        if error.kind != "stopping":
-            server.visits.settle(name, agent)
-        raise
-    except PagerError:
-        server.visits.settle(name, agent)
-        raise
-    server.visits.settle(name, agent)
-    server.metrics.turn(found)
-    run.end(found, server.runs.now())
-
-
-def _work(run: Run, asked: Record, begin: Begin, agent: Agent) -> Json:
-    memory = agent.memory
-    found = records.load(memory, asked.key)
-    if found is not None:
-        found.check(asked.body)
-        run.begin()
-        if found.stopped is not None or not _is_left(agent, found):
-            return records.answer(memory, found)
-
-    def note() -> None:
-        nonlocal found
-        found = replace(asked, step=records.last_step(memory))
-        records.store(memory, found)
-
-    events = begin(agent, note) if found is None else _rest(agent, found)
-    stopped = Stopped("answered")
-    with closing(events):
-        for event in events:
-            if not run.began and found is not None:
-                run.begin()
-            run.add(event)
-            stopped = event if isinstance(event, Stopped) else stopped
-    if found is None:  # it was stopped before anything was said
-        raise ApiError(409, "conflict", stopped.text, "Ask again.")
-    if stopped.reason == "cancelled" and memory.turn_is_open:
-        raise ApiError(503, "stopping", "the server stopped in the middle of this.", "Ask again with the same key.")
-    if stopped.reason != "answered":
-        found = replace(found, stopped=to_json(stopped), through=records.last_step(memory))
-        records.store(memory, found)
-    return records.answer(memory, found)
-
-
-def _is_left(agent: Agent, record: Record) -> bool:
-    """Return True if what was begun is not finished."""
-    task = tasks.current(agent.memory)
-    if record.kind == "task":
-        return task is not None and task.step == record.step and task.state == "open"
-    if not agent.memory.turn_is_open:
-        return False
-    return record.kind == "resume" or agent.memory.inspect.step(records.last_step(agent.memory)).turn == (
-        agent.memory.inspect.step(record.step).turn
-    )
-
-
-def _rest(agent: Agent, record: Record) -> Generator[Event]:
-    return agent.tasks().resume() if record.kind == "task" else agent.resume_stream()
 
 
 # answers

@@ -6,6 +6,7 @@ that wants nothing costs nothing.
 """
 
 from collections.abc import Generator
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from datetime import timedelta
 from threading import Event as Flag
@@ -14,14 +15,15 @@ from threading import Lock, Thread
 from agents import tasks
 from agents.agent import Agent
 from agents.events import Event
-from agents.models.model import ModelError
+from agents.models.model import ModelUnavailableError
+from agents.schedule import begin_due, next_due, sleep_if_due
 from agents.serve import records
 from agents.serve.errors import ApiError
 from agents.serve.instances import Instances
 from agents.serve.log import Log
 from agents.serve.workers import Workers
 from pager.clock import Clock
-from pager.errors import PagerError
+from pager.errors import InUseError, PagerError, StorageError
 
 LOOK_SECONDS = 1.0
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0
@@ -52,20 +54,19 @@ class Visits:
         if self._thread.ident is not None:
             self._thread.join()
 
-    def soon(self, name: str) -> None:
-        """Visit an agent as soon as it can be."""
+    def soon(self) -> None:
+        """Look at once: an agent has become due."""
         self._awake.set()
 
     def begun(self, name: str) -> None:
         """Note that an agent begins something, which another server goes on with if this one ends."""
-        self._instances.home.set_due(name, self._clock.now())
+        self._instances.home.begin_work(name)
 
     def settle(self, name: str, agent: Agent) -> None:
         """Note when an agent that has come to an end wants to be visited next."""
         self._failures.pop(name, None)
-        self._instances.home.set_due(name, None)
-        if self._instances.home.pending(name) and agent.memory.accepts_message:
-            self._instances.home.set_due(name, self._clock.now())
+        memory, visited = agent.memory, name in self._visiting
+        self._instances.home.end_work(name, next_due(agent), takes_messages=memory.accepts_message, visited=visited)
 
     def failed(self, name: str) -> None:
         """Note that an agent could not go on, as its model is down: it is tried again, ever more seldom."""
@@ -77,7 +78,7 @@ class Visits:
     def _look(self) -> None:
         while not self._closing.is_set():
             try:
-                for name in self._instances.home.due():
+                for name in self._instances.home.take_due():
                     self._send_to(name)
             except (PagerError, OSError) as error:
                 self._log.trouble("the home cannot be looked through", error)
@@ -89,47 +90,58 @@ class Visits:
             if name in self._visiting or self._workers.is_working(name):
                 return
             self._visiting.add(name)
+        self._submit(name, at_task=False)
+
+    def _submit(self, name: str, *, at_task: bool) -> None:
         try:
-            with self._instances.home.read(name, embedder=None) as reader:
-                if self._instances.config_in(reader, name) is None:
-                    self._instances.home.set_due(name, None)  # nobody here can work for it
-                    raise ApiError(409, "no_configuration", "")
-                task = tasks.current(reader)
-            at_task = task is not None and task.state == "open" and records.is_at_work(task.stopped)
-            job = self._workers.submit(name, lambda agent: self._visit(name, agent), task=at_task)
-        except (ApiError, PagerError) as error:
-            with self._lock:
-                self._visiting.discard(name)
-            if not isinstance(error, ApiError):
-                self._log.trouble("an agent cannot be visited", error)
-                with suppress(PagerError):
-                    self._instances.home.set_due(name, None)
+            job = self._workers.submit(name, lambda agent: self._visit(name, agent, at_task=at_task), task=at_task)
+        except ApiError:  # there is too much to do: it stays due
+            self._visiting.discard(name)
             return
-        job.add_done_callback(lambda _: self._visiting.discard(name))
+        job.add_done_callback(lambda done: self._ended(name, done))
 
-    def _visit(self, name: str, agent: Agent) -> None:
-        try:
-            for events in self._work_of(agent):
-                with closing(events):
-                    for _ in events:
-                        pass
-        except ModelError as error:
-            self._log.trouble("the model did not answer an agent that was visited", error)
-            self.failed(name)
-        except PagerError as error:
+    def _ended(self, name: str, done: "Future[bool]") -> None:
+        """Note what comes after a visit, if it could not say so itself."""
+        error = done.exception()
+        if error is None and done.result():  # the rest needs what a long task needs
+            self._submit(name, at_task=True)
+            return
+        with suppress(PagerError, OSError):
+            if isinstance(error, ModelUnavailableError | StorageError | InUseError):
+                self.failed(name)
+            elif isinstance(error, ApiError):
+                if error.kind == "no_configuration":  # nobody here can work for it
+                    self._instances.home.set_due(name, None)
+            elif error is not None:
+                self._instances.home.set_due(name, None)
+        self._visiting.discard(name)
+        if error is not None:
             self._log.trouble("a visit failed", error)
-            self.failed(name)
-        else:
-            self.settle(name, agent)
 
-    def _work_of(self, agent: Agent) -> Generator[Generator[Event]]:
-        """Yield what the agent has to do, one after the other."""
+    def _visit(self, name: str, agent: Agent, *, at_task: bool) -> bool:
+        """Do what the agent has to do. Return True if something is left that needs what a long task needs."""
         memory, task = agent.memory, tasks.current(agent.memory)
         if task and task.state == "open" and records.is_at_work(task.stopped):
-            yield agent.tasks().resume()
+            if not at_task:
+                return True
+            _run(agent.tasks().resume())
         newest = records.newest(memory)
         waits = newest is not None and newest.stopped is not None  # for a person, who was told why
         if memory.turn_is_open and not waits:
-            yield agent.resume_stream()
+            _run(agent.resume_stream())
         if memory.process_inbox() and memory.turn_is_open:
-            yield agent.resume_stream()
+            _run(agent.resume_stream())
+        begins_tasks = any(entry.task for entry in agent.config.schedule)
+        if begins_tasks and not at_task and (due := next_due(agent)) and due <= self._clock.now():
+            return True
+        while begun := None if begins_tasks and not at_task else begin_due(agent):
+            _run(begun)
+        sleep_if_due(agent, lambda: self._workers.is_wanted(name))
+        self.settle(name, agent)
+        return False
+
+
+def _run(events: Generator[Event]) -> None:
+    with closing(events):
+        for _ in events:
+            pass

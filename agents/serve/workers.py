@@ -21,7 +21,7 @@ from agents.logs import log
 from agents.loop import Approve
 from agents.serve.errors import busy, no_agent, stopping
 from agents.serve.limits import ServeLimits
-from pager.errors import PagerError
+from pager.errors import AgentLostError, PagerError
 from pager.types import Call
 
 Result = TypeVar("Result")
@@ -109,7 +109,11 @@ class Workers:
                 raise stopping()
             desk = self._desk(name)
         with desk.lock:
-            yield self._agent(desk, task=desk.for_task)
+            try:
+                yield self._agent(desk, task=desk.for_task)
+            except AgentLostError:
+                self._forget(desk)
+                raise
 
     @contextmanager
     def use_if_open(self, name: str) -> Generator[Agent | None]:
@@ -132,6 +136,17 @@ class Workers:
             desk = self._desks.get(name)
             jobs = [*desk.jobs, *([desk.running] if desk.running else [])] if desk else []
             return any(job.task or not at_task for job in jobs)
+
+    def has_open(self, name: str) -> bool:
+        """Return True if the agent is open here."""
+        desk = self._desks.get(name)
+        return desk is not None and desk.agent is not None
+
+    def is_wanted(self, name: str) -> bool:
+        """Return True if something waits for an agent that is at work, or the server stops."""
+        with self._lock:
+            desk = self._desks.get(name)
+            return self._stopping or bool(desk and desk.jobs)
 
     @contextmanager
     def put_away(self, name: str) -> Generator[None]:
@@ -199,6 +214,9 @@ class Workers:
                 agent = self._agent(desk, task=job.task)
             result = job.work(agent)
         except BaseException as error:  # noqa: BLE001 - whoever waits for it is told
+            if isinstance(error, AgentLostError):
+                with desk.lock:
+                    self._forget(desk)
             job.future.set_exception(error)
         else:
             job.future.set_result(result)
@@ -231,6 +249,12 @@ class Workers:
                             self._opened.pop(desk.name, None)
                 finally:
                     desk.lock.release()
+
+    def _forget(self, desk: Desk) -> None:
+        """Close an agent that another process owns by now. It is opened again when it is asked for."""
+        self._close(desk)
+        with self._lock:
+            self._opened.pop(desk.name, None)
 
     def _close(self, desk: Desk) -> None:
         agent, desk.agent = desk.agent, None

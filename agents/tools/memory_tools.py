@@ -14,6 +14,7 @@ from pager.clock import format_minute
 from pager.errors import brief
 from pager.memory_tool.files import DEFINITION, MemoryFiles
 from pager.safety.sources import label
+from pager.types import kind_of
 
 MAX_HITS = 20
 ACTOR = "agent"
@@ -111,7 +112,7 @@ class ReadingTools(Generic[MemoryT]):
                 raise RejectedError(f"{page_id} is the name of a skill. Its page is {skill.id}.")
 
     def _line(self, hit: Hit) -> str:
-        if hit.page_id.startswith("s"):
+        if kind_of(hit.page_id) == "s":
             return one_line(f"{hit.page_id}{label(hit.via)} {hit.at:%Y-%m-%d %H:%M} {hit.who}: {hit.text}")
         tagged = f" [{one_line(', '.join(hit.tags))}]" if hit.tags else ""
         until = f" until {_day(hit.valid_until)}" if hit.valid_until else ""
@@ -226,6 +227,38 @@ class FewTools(ReadingTools[Memory]):
         """Find what you remembered and what was said, also long ago, by words and meaning."""
         hits = self._memory.search(query, actor=self._actor)
         return self._bounded([self._line(hit) for hit in hits]) if hits else "Nothing fits. Try other words."
+
+
+class SharedTools:
+    """The tool that writes into memories that other agents read, too."""
+
+    NAMES: tuple[str, ...] = ("share",)
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    @classmethod
+    def definitions(cls, memories: Sequence[str]) -> list[Json]:
+        """Return the definition of the tool for these memories; none without any."""
+        [definition] = definitions_of(cls, cls.NAMES)
+        schema: Json = definition["input_schema"]
+        named = {**schema["properties"]["memory"], "enum": list(memories)}
+        with_names = {**schema, "properties": {**schema["properties"], "memory": named}}
+        return [{**definition, "input_schema": with_names}] if memories else []
+
+    def tools(self) -> list[Tool]:
+        """Return the tool."""
+        return [Tool.of(self.share, memory=True, idempotent=True)]
+
+    def share(self, text: str, memory: str, key: str | None = None, tags: list[str] | None = None) -> str:
+        """Store a fact for others as well, in a shared memory: what they need, as a sentence that stands by itself.
+
+        Args:
+            memory: The shared memory.
+            key: What it is about, such as "opening hours". A new fact with the same key supersedes the old one.
+        """
+        given = {"text": text, **({"key": key} if key else {}), **({"tags": tags} if tags else {})}
+        return self._memory.write_shared(memory, "archive", given, actor=ACTOR)
 
 
 class SkillTools:

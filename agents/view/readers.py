@@ -1,5 +1,6 @@
 """The agents of a home, kept open for reading while a page shows them. They may run, end, or be replaced."""
 
+from collections import deque
 from collections.abc import Mapping
 from itertools import count
 from threading import Lock
@@ -14,13 +15,15 @@ from pager.reader import MemoryReader
 from pager.types import Json
 
 MOST_REFUSED = 5
+MOST_OPEN = 64  # readers, of three files each
+MOST_RETIRED = 4  # readers that were replaced a moment ago
 
 
 class OpenReader(NamedTuple):
     """A reader, the file that it reads, and its number: revisions are comparable within one opening only."""
 
     reader: MemoryReader
-    file: tuple[int, int]
+    file: object  # see Place.identity
     opening: int
 
 
@@ -30,10 +33,11 @@ class Readers:
     def __init__(self, home: Home) -> None:
         self.home = home
         self._open: dict[tuple[str, bool], OpenReader] = {}
+        self._retired: deque[OpenReader] = deque()
         self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
-        self._figures: dict[str, tuple[str, Json]] = {}  # of each agent at a revision
+        self._figures: dict[str, tuple[object, Json]] = {}  # of each agent at a version of its place
         self._sent: dict[str, list[Json]] = {}  # commands from here that were not applied: id, kind, arguments
 
     def reader(self, name: str) -> MemoryReader:
@@ -50,28 +54,36 @@ class Readers:
         return f"{opened.opening}.{opened.reader.revision()}"
 
     def _opened(self, name: str, *, searches: bool = False) -> OpenReader:
-        status = self.home.existing_files(name).database.stat()
-        file = (status.st_dev, status.st_ino)
+        place = self.home.existing(name)
+        file = place.identity()
         with self._open_lock:
             opened = self._open.get((name, searches))
-            if opened is None or opened.file != file:  # another agent was imported under the name of a deleted one
+            if opened is None or opened.file != file:  # another agent of that name, or a newer copy
                 if opened is not None:
-                    opened.reader.close()
-                directory = self.home.agent_files(name).directory
-                reader = self.home.read(name, **(embedders.for_command(directory, None) if searches else {}))
+                    self._retire(opened)
+                elif len(self._open) >= MOST_OPEN:
+                    self._retire(self._open.pop(next(iter(self._open))))
+                reader = self.home.read(name, **(embedders.for_command(place, None) if searches else {}))
                 opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
             return opened
 
-    def fleet(self) -> list[Json]:
-        """Return all agents with their figures; of one that cannot be read, why."""
-        return [self._summary(name) for name in self.home.names()]
+    def _retire(self, opened: OpenReader) -> None:
+        """Close the reader, but not at once: another thread may be about to use it."""
+        self._retired.append(opened)
+        if len(self._retired) > MOST_RETIRED:
+            self._retired.popleft().reader.close()
 
-    def _summary(self, name: str) -> Json:
+    def summary(self, name: str) -> Json:
+        """Return an agent's figures; if it cannot be read, why."""
         try:
-            running, revision = self.home.owner(name), self.revision(name)
+            place = self.home.existing(name)
+            running, version = place.owner(), place.version()
             known = self._figures.get(name)
-            if known is None or known[0] != revision:
-                known = self._figures[name] = (revision, to_json(figures(self.reader(name))))
+            if known is None or known[0] != version:
+                with self.home.read(
+                    name
+                ) as reader:  # closed at once: a home may have more agents than files can be open
+                    known = self._figures[name] = (version, to_json(figures(reader)))
         except PagerError as error:
             return {"name": name, "trouble": str(error)}
         except OSError as error:  # it was deleted a moment ago
@@ -108,5 +120,5 @@ class Readers:
 
     def close(self) -> None:
         """Close all readers."""
-        for opened in self._open.values():
+        for opened in (*self._open.values(), *self._retired):
             opened.reader.close()

@@ -15,7 +15,7 @@ from pager.safety import address_space
 from pager.store.archive import ArchiveTable
 from pager.store.conversation import ConversationTable
 from pager.store.core import CoreTable
-from pager.store.database import Database
+from pager.store.database import CommitLog, Database
 from pager.store.ledger import LedgerTable
 from pager.store.lists import ListsTable
 from pager.store.maintenance import MaintenanceTable
@@ -32,10 +32,12 @@ __all__ = ["Store"]
 class Store(Database):
     """The database of one agent, with its tables."""
 
-    def __init__(self, path: Path, clock: Clock, *, read_only: bool = False) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, *, read_only: bool = False, log: CommitLog | None = None
+    ) -> None:  # fmt: skip
         if lack := address_space.lacking_to_open():
             raise StorageError(lack)
-        super().__init__(path, read_only=read_only)
+        super().__init__(path, read_only=read_only, log=log)
         self.conversation = ConversationTable(self)
         self.said = SaidTable(self)
         self.records = RecordsTable(self, clock.zone)

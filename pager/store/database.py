@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from pager.errors import NewerFormatError, RejectedError, StorageError
+from pager.errors import NewerFormatError, PagerError, RejectedError, StorageError
 from pager.safety import foreign_files, forks
 from pager.safety.sources import names_one, stored_name
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
@@ -61,11 +61,27 @@ def schema_of(migrations: tuple[str, ...]) -> dict[tuple[str, str], tuple[str, .
         return {(row[0], row[1]): shape_of(row) for row in connection.execute(SCHEMA)}
 
 
-class _Inherited:
-    """In the place of a forked child's connection."""
+class CommitLog(Protocol):
+    """Where each commit has to be before it is acknowledged: `pager.log`. The file is a cache of it."""
 
-    def __init__(self) -> None:
-        self._error = forks.inherited(os.getppid())
+    def attach(self, database: "Database") -> None:
+        """Begin with a database that was just opened, and holds what the log holds."""
+        ...
+
+    def sync(self) -> None:
+        """Return when everything that was committed is in the log. Raises AgentLostError."""
+        ...
+
+    def forget_past(self) -> None:
+        """Return when the log holds no earlier state. Raises StorageError."""
+        ...
+
+
+class _Refusing:
+    """In the place of a connection that must not be used any more: a forked child's, or that of a lost agent."""
+
+    def __init__(self, error: PagerError) -> None:
+        self._error = error
 
     def __getattr__(self, name: str) -> Any:
         raise self._error
@@ -105,8 +121,9 @@ def is_damage(error: BaseException | None) -> bool:
 class Database:
     """A SQLite file in WAL mode with full synchronisation, or the same read-only."""
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, log: CommitLog | None = None) -> None:
         self.path = path
+        self._log = log
         self.read_only = read_only
         self._explained = _Explained(self._explain)
         self._depth = 0
@@ -114,6 +131,7 @@ class Database:
         self._on_rollback: list[Callable[[], None]] = []
         self.vector_changes = 0  # by this process, of vectors and of what waits for one
         self._made: set[str] = set()  # temporary tables of this connection
+        self._lost: sqlite3.Connection | None = None  # the real one, while every statement is refused
         with self._explained:
             if not read_only and not path.exists():
                 self._create()
@@ -131,9 +149,12 @@ class Database:
                     raise StorageError(f"{path} {foreign}. It was left as it is: restore a backup, or export it again.")
                 if not read_only:
                     self._set_up()
+                if log is not None:
+                    log.attach(self)
                 self._migrate(version)
+                self._sync()
             except BaseException:
-                self._connection.close()
+                (self._lost or self._connection).close()
                 raise
 
     def _refuse_odd_files(self) -> None:
@@ -208,10 +229,11 @@ class Database:
 
     def _set_up(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
+        # With a commit log the file is not read again after a crash, and frames must not go before they were read.
+        self._connection.execute(f"PRAGMA synchronous = {'OFF' if self._log else 'FULL'}")
         self._connection.execute("PRAGMA secure_delete = ON")
         # The log is copied into the file at 1 MB, and is cut to 4 MB after a larger transaction.
-        self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        self._connection.execute(f"PRAGMA wal_autocheckpoint = {0 if self._log else LOG_PAGES}")
         self._connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
         # It gets its full length at once: a commit that makes a file longer takes the disk half as long again.
         # On a disk without that much room the log grows as far as it goes, as it would have.
@@ -254,13 +276,15 @@ class Database:
                 yield
             return
         with self._explained:
-            if not durable:
+            if not (durable or self._log):
                 self._connection.execute("PRAGMA synchronous = NORMAL")
             try:
                 self._connection.execute("BEGIN" if self.read_only else "BEGIN IMMEDIATE")
                 self._depth = 1
                 yield
                 self._connection.execute("COMMIT")
+                if durable and self._log is not None:
+                    self._log.sync()
             except BaseException:
                 self._after.clear()
                 if self._connection.in_transaction:
@@ -269,7 +293,7 @@ class Database:
                 raise
             finally:
                 self._depth = 0
-                if not durable:
+                if not (durable or self._log):
                     self._connection.execute("PRAGMA synchronous = FULL")
         after, self._after = self._after, []
         for action in after:
@@ -303,7 +327,8 @@ class Database:
         self._after.clear()
         if self._connection.in_transaction:
             self.run("ROLLBACK")
-        self.run("PRAGMA synchronous = FULL")
+        if self._log is None:
+            self.run("PRAGMA synchronous = FULL")
         self._rolled_back()
 
     def when_rolled_back(self, action: Callable[[], None]) -> None:
@@ -330,12 +355,21 @@ class Database:
     def run(self, sql: str, values: Values = ()) -> int:
         """Run one statement. Return the id of the row that it inserted."""
         with self._explained:
-            return self._connection.execute(sql, values).lastrowid or 0
+            row = self._connection.execute(sql, values).lastrowid or 0
+        if self._log is not None:
+            self._sync()
+        return row
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement once for each row of values."""
         with self._explained:
             self._connection.executemany(sql, rows)
+        self._sync()
+
+    def _sync(self) -> None:
+        """Acknowledge what was written outside of a transaction only when the commit log has it."""
+        if self._log is not None and not self._depth:
+            self._log.sync()
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
         """Return all rows of a query."""
@@ -381,13 +415,36 @@ class Database:
 
     def abandon(self) -> None:
         """In a forked child: refuse every use. Also to roll back or to close would change what the parent has."""
-        connection, self._connection = self._connection, cast("sqlite3.Connection", _Inherited())
+        refusing = _Refusing(forks.inherited(os.getppid()))
+        connection, self._connection = self._connection, cast("sqlite3.Connection", refusing)
         forks.never_free(connection)
 
-    def close(self) -> None:
-        """Close the connection."""
+    def checkpoint(self) -> bool:
+        """Copy the log into the file. Return True if all of it could be copied: no reader needs an older state."""
         with self._explained:
-            self._connection.close()
+            _, pages, copied = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        return pages == copied
+
+    def forget_past(self) -> None:
+        """Erase earlier states from the commit log, if there is one. Raises StorageError."""
+        if self._log is not None:
+            self._log.forget_past()
+
+    def refuse(self, error: PagerError) -> None:
+        """Raise this error at every further statement: the file is not the truth any more."""
+        if self._lost is None:
+            self._lost, self._connection = self._connection, cast("sqlite3.Connection", _Refusing(error))
+
+    def close(self) -> None:
+        """Close the connection. What was committed and is not flushed is in the commit log before."""
+        connection, log = self._lost or self._connection, self._log
+        self._log = None  # it may be closed by the time that this is called again
+        try:
+            if log is not None and self._lost is None:
+                log.sync()
+        finally:
+            with self._explained:
+                connection.close()
 
 
 def any_of(words: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pager.blocks import dump
-from pager.errors import StorageError
+from pager.errors import AgentLostError, StorageError
 from pager.safety.sources import are_untrusted, is_untrusted, stored_name
 from pager.store.database import Database
 from pager.store.settings import PROGRAM_VALUE
@@ -151,6 +151,8 @@ class MaintenanceTable:
                 return [f"it {foreign}"]
             lost = self._db.rows("PRAGMA foreign_key_check")
             wrong = self._wrong_values() if found == ["ok"] else found
+        except AgentLostError:
+            raise
         except StorageError as error:
             return [str(error)]  # too damaged to be looked over
         return wrong + [f"{row[0]} row {row[1]} refers to nothing in {row[2]}" for row in lost]
@@ -335,6 +337,7 @@ class MaintenanceTable:
             way = "Close the readers (a debug view, a backup) and open the agent again: it finishes by itself"
             why = "cannot finish while another process reads an old state"
             raise StorageError(f"the purge of {self._db.path} {why}. {way}.")
+        self._db.forget_past()
 
     def copy_to(self, file: Path, values: Mapping[str, str]) -> None:
         """Copy what is committed into an empty file, and store further values in the copy. Raises StorageError."""

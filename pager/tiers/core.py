@@ -5,7 +5,7 @@ Every change is a new version. A change that the agent did not make itself is `u
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -160,14 +160,21 @@ class Core:
             way = _way_out(block, "a block", "the limit of core")
             raise BlockFullError(f"core would hold {total} of {self._limit_tokens} tokens. {way}")
 
-    def configure(self, specs: Mapping[str, BlockSpec]) -> None:
-        """Make the blocks what a configuration says. Writable ones keep their texts, those from files are read.
+    def follow(self, shared: Sequence[Block]) -> None:
+        """Let blocks of shared memories read as they do there."""
+        with self._store.transaction():
+            for block in shared:
+                self._write(replace(block, version=0, emptied_by=()), "mount", "as in the shared memory")
+
+    def configure(self, specs: Mapping[str, BlockSpec], shared: Collection[str] = ()) -> None:
+        """Make the blocks what a configuration says. Writable ones keep their texts, those from files are read, and
+        those of shared memories stay.
 
         Only here is a file read: one that the database names may be anybody's choice.
         """
         with self._store.transaction():
             for block in self._store.core.blocks():
-                if block.name not in specs:
+                if block.name not in specs and block.name not in shared:
                     now, newest = self._clock.now(), self._store.core.block(block.name)
                     retired = replace(
                         block, value="", via=(), emptied_by=(), used_tokens=0, retired=True, actor="person", at=now

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from pager import markup, tokens
 from pager.arguments import require_int
@@ -38,7 +38,7 @@ from pager.search.words import (
 from pager.store import Store
 from pager.tiers.archive import RAISING, Archive
 from pager.tiers.recall import Recall
-from pager.types import Hit, Json, number_of
+from pager.types import Hit, Json, is_shared, kind_of, number_of
 from pager.vectors.embedder import EmbedderUnavailableError, Rows
 from pager.vectors.embedding import Embedding
 
@@ -108,14 +108,29 @@ class Prefetch:
             raise RejectedError(f"trust of prefetch is {brief(self.trust)}; give 'any' or 'trusted'.")
 
 
+class SharedFacts(Protocol):
+    """The facts of the memories that an agent shares with others."""
+
+    def facts(self, message: str, limit: int) -> list[Hit]:
+        """Return the best facts for a message, those of each memory best first."""
+        ...
+
+    def count(self) -> int:
+        """Return how many there are."""
+        ...
+
+
 class PageChooser:
     """Chooses the pages of one memory that help with a message."""
 
-    def __init__(self, prefetch: Prefetch, archive: Archive, recall: Recall, store: Store) -> None:
+    def __init__(
+        self, prefetch: Prefetch, archive: Archive, recall: Recall, store: Store, shared: SharedFacts | None = None
+    ) -> None:
         self._prefetch = prefetch
         self._archive = archive
         self._recall = recall
         self._store = store
+        self._shared = shared
         self._small_talk = SmallTalk(store)
 
     def choose(self, text: str, resident: Collection[int], instead_of: Collection[str] = ()) -> list[Recalled]:
@@ -135,7 +150,8 @@ class PageChooser:
             best = self._archive.recall(message, most, only_trusted=only_trusted)
             if "turns" in self._prefetch.kinds and (copies := self._copies(best)):
                 best = [hit for hit in best if hit.page_id not in copies]
-            facts = [hit for hit in best if hit.page_id not in shown][: self._prefetch.k]
+            facts = self._with_shared(self._shared, best, message, most) if self._shared else best
+            facts = [hit for hit in facts if hit.page_id not in shown][: self._prefetch.k]
         if "turns" in self._prefetch.kinds and last_step > len(resident):
             without = [*resident, *(number_of(page) for page in shown if page.startswith("s"))]
             most = self._prefetch.k * (TRIED if only_trusted else 1)
@@ -149,10 +165,17 @@ class PageChooser:
         judgement = self._judge(chosen, message, telling, last_step)
         return _lines(chosen, judgement) if judgement.value >= judgement.needed else []
 
+    def _with_shared(self, shared: SharedFacts, own: Sequence[Hit], message: str, most: int) -> list[Hit]:
+        """Return the best facts among one's own and those of shared memories."""
+        only_trusted = self._prefetch.trust == "trusted"
+        found = [hit for hit in shared.facts(message, most) if not (only_trusted and hit.via)]
+        return sorted([*own, *found], key=lambda hit: -hit.score)
+
     def _judge(self, chosen: Sequence[Hit], message: str, telling: Sequence[str], last_step: int) -> Judgement:
         """Judge a message by what it would get: by the highest cosine, or where there is none by the best coverage."""
-        has_facts = any(hit.page_id.startswith("f") for hit in chosen)
+        has_facts = any(kind_of(hit.page_id) == "f" for hit in chosen)
         facts = self._store.archive.count_searchable() if has_facts else 0
+        facts += self._shared.count() if has_facts and self._shared else 0
         cosines, of_small_talk = self._cosines(message, chosen)
         if not cosines:
             return Judgement("coverage", self._coverage(chosen, telling, facts, last_step), COVERAGE)
@@ -172,10 +195,12 @@ class PageChooser:
         of_small_talk = self._small_talk.nearest(facts.embedding, message, vector)
         if of_small_talk is None:
             return [], 0.0
-        numbers = {kind: [number_of(hit.page_id) for hit in chosen if hit.page_id.startswith(kind)] for kind in "fs"}
+        own = [hit.page_id for hit in chosen if not is_shared(hit.page_id)]
+        numbers = {kind: [number_of(page) for page in own if page.startswith(kind)] for kind in "fs"}
         found = {f"f{number}": cosine for number, cosine in facts.cosines_of(numbers["f"], vector)}
         if numbers["s"]:
             found |= {f"s{number}": cosine for number, cosine in turns.cosines_of(numbers["s"], vector).items()}
+        found |= {hit.page_id: hit.cosine for hit in chosen if is_shared(hit.page_id) and hit.cosine is not None}
         # What has just left the prompt has no vector yet, and is as likely to help as the rest.
         if missing := [hit.text for hit in chosen if hit.page_id not in found]:
             try:
@@ -204,7 +229,8 @@ class PageChooser:
         share = (most, budget) if not turns else (math.ceil(most / FACTS_SHARE), budget // FACTS_SHARE)
         left = self._add(chosen, facts, asked, *share) + budget - share[1]
         if chosen and turns:
-            told = self._store.archive.told_in([number_of(hit.page_id) for hit in chosen if not is_slept(hit)])
+            own = [hit.page_id for hit in chosen if not is_slept(hit) and not is_shared(hit.page_id)]
+            told = self._store.archive.told_in(list(map(number_of, own)))
             turns = [hit for hit in turns if not any(number_of(hit.page_id) in steps for steps in told.values())]
         left = self._add(chosen, turns, asked, most, left)
         self._add(chosen, facts, asked, most, left)
@@ -309,7 +335,7 @@ def sources_of(recalled: Sequence[Recalled]) -> frozenset[str]:
 
 def _line(hit: Hit) -> str:
     """Return a page's text on one line, after its id and who said it: another line would pass for another page."""
-    who = f" {hit.who}" if hit.page_id.startswith("s") else ""
+    who = f" {hit.who}" if kind_of(hit.page_id) == "s" else ""
     return markup.one_line(f"{hit.page_id}{label(hit.via) if hit.via else ''}{who}: {hit.text}")
 
 

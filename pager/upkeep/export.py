@@ -19,8 +19,8 @@ from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.database import is_damage
 from pager.store.files import AgentFiles
-from pager.store.maintenance import copy_database
 from pager.upkeep import inbox
+from pager.upkeep.place import Place
 
 CHECKSUM_MARK = b"\nselfpager export, sha256 of what is above: "
 CHECKSUM_BYTES = len(CHECKSUM_MARK) + 2 * hashlib.sha256().digest_size + 1
@@ -32,9 +32,9 @@ DEEPEST = 16  # helpers of helpers
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
-def export(store: Store, files: AgentFiles, file: Path) -> None:
+def export(store: Store, place: Place, file: Path) -> None:
     """Write everything that is committed into a new file, on disk when this returns. Raises StorageError."""
-    pending = inbox.pack(files.inbox)  # before the copy: a command that is applied in between is in both, and known
+    pending = inbox.pack(place.commands)  # before the copy: a command that is applied in between is in both, and known
     try:
         file.touch(mode=0o600, exist_ok=False)  # SQLite would create a file that everybody can read
     except FileExistsError:
@@ -47,7 +47,7 @@ def export(store: Store, files: AgentFiles, file: Path) -> None:
             whole.touch(mode=0o600)
             store.maintenance.copy_to(whole, pending)
             with whole.open("r+b") as opened:
-                _append_helpers(opened, files, Path(aside) / "helper")
+                _append_helpers(opened, place, Path(aside) / "helper")
                 opened.seek(0)
                 checksum = hashlib.file_digest(opened, "sha256").hexdigest()
                 opened.seek(0, os.SEEK_END)
@@ -63,13 +63,13 @@ def export(store: Store, files: AgentFiles, file: Path) -> None:
         raise StorageError(f"{file} cannot be written ({error.__cause__ or error}). Choose another place.") from error
 
 
-def _append_helpers(target: BinaryIO, files: AgentFiles, aside: Path, *above: str) -> None:
+def _append_helpers(target: BinaryIO, place: Place, aside: Path, *above: str) -> None:
     """Append the databases of all helpers, each before those of its own helpers."""
-    for helper in files.of_helpers():
-        name = helper.directory.name
-        if files.helper(name).directory != helper.directory:
+    for helper in place.helpers():
+        name = helper.agent
+        if place.helper(name).name != helper.name:
             continue  # no call leads to it: somebody else put it there
-        copy_database(helper.database, aside, inbox.pack(helper.inbox))
+        helper.copy_to(aside)
         target.seek(0, os.SEEK_END)
         target.write(HELPER_MARK + "/".join((*above, name)).encode() + b"\n")
         with aside.open("rb") as copied:

@@ -5,20 +5,17 @@ It ends the epoch and leaves a tombstone in the ledger. `finish` rebuilds the wo
 erases freed database pages and the log. If the process dies before that, the next opening calls it.
 """
 
-import errno
 import json
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import tzinfo
-from pathlib import Path
 
 from pager import checklist, markup, tokens
 from pager.blocks import dump, media_in, text_block, text_of
 from pager.errors import RejectedError
 from pager.prompt.digest import read, write
-from pager.safety import foreign_files
 from pager.search.words import index_text
 from pager.store import Store
 from pager.tiers.core import MOVED_FROM
@@ -26,6 +23,7 @@ from pager.tiers.pages import Pages
 from pager.tokens.counter import count_block
 from pager.types import FOREVER, Fact, Json, Movement, PageId, number_of, read_page_id
 from pager.upkeep.eraser import PURGED, Eraser, media_sources
+from pager.upkeep.inbox import Commands
 from pager.vectors.chroma.places import Directory
 from pager.vectors.embedder import EmbedderUnavailableError
 from pager.vectors.embedding import AT_ONCE, mark_unembedded
@@ -63,15 +61,14 @@ def eraser_of(store: Store, pages: Pages, page_id: str) -> Eraser:
 
 
 def purge(
-    store: Store, eraser: Eraser, asked: Sequence[PageId], actor: str, zone: tzinfo, *, inbox: Path, since: float,
-    reason: str,
-) -> int:  # fmt: skip
-    """Erase pages, facts that say nothing else, and half-written files from before `since`. Return how many places.
+    store: Store, eraser: Eraser, asked: Sequence[PageId], actor: str, zone: tzinfo, commands: Commands, reason: str
+) -> int:
+    """Erase pages, facts that say nothing else, and the text in pending commands. Return how many places.
 
     Without a page it is one of another memory, whose text stands here, too.
     """
     what = OF_ANOTHER if not asked else str(asked[0]) if len(asked) == 1 else f"{len(asked)} pages"
-    files = _clean_files(inbox, eraser, since)
+    files = commands.erase(eraser.erase_in_command)
     with store.transaction():
         store.settings.put("purging", what)  # from here on the ledger may be rewritten
         facts = store.maintenance.facts_for_words()
@@ -111,39 +108,6 @@ def purge(
             about = f"it said nothing but what {what} said"
             store.ledger.write("purge", str(each), reason=about, actor=actor, places=1)
     return places
-
-
-def _clean_files(inbox: Path, eraser: Eraser, since: float) -> set[str]:
-    """Erase the text from pending commands, and delete other files that hold it. Return the names of all of these."""
-    found: set[str] = set()
-    for file in sorted(inbox.rglob("*")):
-        with suppress(FileNotFoundError):  # its writer has just renamed it
-            if file.is_symlink() or not file.is_file():
-                continue  # what is behind a link is not in the home
-            if file.suffix == ".tmp" and file.stat().st_mtime < since:
-                file.unlink()  # half-written: it may hold a piece of the text
-                continue
-            try:
-                raw = foreign_files.read_bytes(file).decode("utf-8", "replace")
-            except OSError as error:
-                if error.errno != errno.EFBIG:
-                    raise
-                file.unlink()  # no command is so large, and it may hold the text
-                found.add(file.name)
-                continue
-            is_pending = file.suffix == ".json" and file.parent == inbox
-            cleaned = eraser.erase_in_command(raw)
-            if cleaned == raw:
-                continue
-            found.add(file.name)
-            if cleaned is None or not is_pending:
-                file.unlink()
-                continue
-            aside = file.with_suffix(".tmp")
-            with open(aside, "wb", opener=foreign_files.private) as opened:
-                opened.write(cleaned.encode())
-            aside.replace(file)
-    return found
 
 
 def _scrub_errors(store: Store, files: set[str]) -> None:

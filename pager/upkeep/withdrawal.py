@@ -96,6 +96,8 @@ def _ends_before(rows: Iterable[Movement]) -> dict[str, datetime | None]:
     """Return the ends that facts had before the agent renewed them, but for those that somebody renewed since."""
     ends = dict[str, datetime | None]()
     for row in rows:
+        if row.event == "restore" and row.page_id and row.detail.get("of") in ends:
+            ends[row.page_id] = ends[row.detail["of"]]  # a later turn that was withdrawn had ended it
         if row.event == "repeat" and row.page_id and "until" in row.detail:
             if row.actor != AGENT:
                 ends.pop(row.page_id, None)

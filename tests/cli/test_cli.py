@@ -41,7 +41,7 @@ TAKES = {  # what is said of --home and of --as; None where the command does not
     **dict.fromkeys(COMMANDS, (HOME, "in place of NAME")),
     **dict.fromkeys(("chat", "run"), (HOME, INSTANCE)),
     **dict.fromkeys(("init", "tools", "validate", "render", "schema"), (None, None)),
-    "list": (HOME, None),
+    **dict.fromkeys(("list", "serve", "keys"), (HOME, None)),
     "demo": ("Default: a temporary one.", None),
     "import": (HOME, "that of FILE up to the first dot."),
 }
@@ -156,7 +156,8 @@ def test_what_needs_nothing_heavy_loads_nothing_heavy(command: Command, alice: P
     write_agent(Path())
     code = (
         "import sys; from agents.cli.main import run; run(sys.argv[1:]); "
-        "print({'anthropic', 'chromadb', 'onnxruntime', 'numpy', 'rich'} & set(sys.modules), file=sys.stderr)"
+        "heavy = {'anthropic', 'chromadb', 'onnxruntime', 'numpy', 'rich', 'starlette', 'uvicorn'}; "
+        "print(heavy & set(sys.modules), file=sys.stderr)"
     )
     arguments = [sys.executable, "-c", code, *line.split()]
     environ = environment(SELFPAGER_HOME=str(alice.parent))

@@ -80,7 +80,7 @@ def test_view_serves_at_a_secret_address_until_ctrl_c(home: Path) -> None:
             fetched(address.rsplit("/", 2)[0] + "/")
         port = address.split(":")[2].split("/")[0]
         second = command_line("view", "--no-browser", "--port", port, "--home", home)
-        assert (second.code, f"port {port} cannot be used" in second.err) == (2, True)
+        assert (second.code, f"127.0.0.1:{port} cannot be served: Address" in second.err) == (1, True)
         running.interrupt()
         done = running.end()
     assert (done.code, "Traceback" in done.err) == (0, False)

@@ -111,7 +111,7 @@ def is_accepted(function: Callable[[], object]) -> bool:
 @given(odd_names | st.text(max_size=70) | st.text("aZ9._-", max_size=66))
 def test_names_are_those_of_directories_in_the_home(name: str) -> None:
     accepted = is_accepted(lambda: AgentConfig(name=name))
-    assert accepted == is_accepted(lambda: Home("home").agent_files(name))
+    assert accepted == is_accepted(lambda: Home("home").place(name))
     assert not accepted or (Path("home") / name).resolve().parent == Path("home").resolve()
 
 

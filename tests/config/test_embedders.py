@@ -10,7 +10,7 @@ import pytest
 
 from agents import Agent
 from agents.config import embedders
-from pager import ChromaEmbedder, MemoryReader
+from pager import ChromaEmbedder, Home, MemoryReader
 from tests.support import Words
 from tests.support.cli import command_line
 
@@ -102,5 +102,6 @@ def test_a_purge_leaves_the_other_facts_their_vectors(tmp_path: Path) -> None:
 def test_only_a_file_makes_an_embedder_of_chromas(tmp_path: Path, archival: str, kind: type, without: Any) -> None:
     with agent_in(tmp_path, archival) as agent:
         assert "s3cret" not in (agent.memory.load_value(embedders.EMBEDDER) or "")
-    assert isinstance(embedders.for_command(tmp_path / "x", tmp_path / "x.yaml")["embedder"], kind)
-    assert embedders.for_command(tmp_path / "x", None) == {"embedder": without, "index": None}
+    place = Home(tmp_path).place("x")
+    assert isinstance(embedders.for_command(place, tmp_path / "x.yaml")["embedder"], kind)
+    assert embedders.for_command(place, None) == {"embedder": without, "index": None}

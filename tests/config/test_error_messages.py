@@ -110,7 +110,7 @@ def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> 
             "letter or digit, at most 64.",
             "3:1: unknown key 'instrctions'; did you mean 'instructions'?",
             "4:1: unknown key 'zzz'; known are version, name, extends, model, instructions, window, core, recall, "
-            "archival, memory, sleep, tools, skills, output, limits, prices.",
+            "archival, memory, mounts, sleep, schedule, tools, skills, output, limits, prices.",
             "6:13: model.provider has to be 'anthropic', 'bedrock', 'vertex', 'foundry', 'openai' or "
             "'scripted', not the text 'anthropc'; did you mean 'anthropic'?",
             '7:7: model.id needs text, not the number 5. Put it in quotes: "5".',

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import ModelError, UnreadableReplyError
 from agents.models.openai import OpenAIModel
 from agents.testing import ScriptedServer
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager import Memory
@@ -97,29 +97,21 @@ def test_a_body_without_a_clear_end_is_refused_and_ends_the_connection(served: S
 def test_a_body_is_not_answered_as_a_request(tmp_path: Path) -> None:
     with view(tmp_path) as served:
         port, path, _ = served
-        get = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {len(SECOND)}\r\n\r\n".encode()
+        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        whole = f"{head}Content-Length: {len(SECOND)}\r\n\r\n".encode() + SECOND
         with socket.create_connection(("127.0.0.1", port), timeout=60) as caller:
-            caller.sendall(get + SECOND)
-            caller.shutdown(socket.SHUT_WR)
+            caller.sendall(whole + f"{head}Connection: close\r\n\r\n".encode())
             told = b"".join(iter(lambda: caller.recv(65_536), b""))
-    assert told.count(b"HTTP/1.1 ") == 1
+    assert told.count(b"HTTP/1.1 ") <= 2
+    assert b"there is no agent" in told
 
 
-@pytest.mark.parametrize(
-    ("address", "host", "status"),
-    [
-        ("http://[", "127.0.0.1:{}", b"400"),
-        ("http://[", "elsewhere.example:{}", b"403"),
-        ("*", "127.0.0.1:{}", b"403"),
-    ],
-)
-def test_an_address_that_cannot_be_read_is_refused_after_its_caller(
-    tmp_path: Path, address: str, host: str, status: bytes
-) -> None:
+@pytest.mark.parametrize("address", ["http://[", "*", "http://127.0.0.1/"])
+def test_an_address_of_another_form_has_no_token(tmp_path: Path, address: str) -> None:
     with view(tmp_path) as (port, _, _), socket.create_connection(("127.0.0.1", port), timeout=60) as caller:
-        caller.sendall(f"GET {address} HTTP/1.1\r\nHost: {host.format(port)}\r\n\r\n".encode())
+        caller.sendall(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
         told = b"".join(iter(lambda: caller.recv(65_536), b""))
-    assert told.split()[1] == status
+    assert told.split()[1] == b"403"
 
 
 def block(**fields: Any) -> dict[str, Any]:

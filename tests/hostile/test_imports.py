@@ -15,6 +15,7 @@ import pytest
 
 from pager import (
     INTERRUPTED,
+    AgentFiles,
     BlockSpec,
     Home,
     Memory,
@@ -96,7 +97,7 @@ def test_no_embedder_that_a_file_names_is_asked(
     file = changed(whole, tmp_path / "theirs.db", *notes)
     (tmp_path / "notes.md").write_text("# Trains\nThey are late.")
     assert command_line("import", file).code == 0
-    given = home.path / "given"  # and the same as a directory that was handed over
+    given = Path(home.address) / "given"  # and the same as a directory that was handed over
     given.mkdir()
     (given / "pager.db").write_bytes(file.read_bytes()[: -exports.CHECKSUM_BYTES])
     for name in ("theirs", "given"):
@@ -120,7 +121,7 @@ def test_what_a_file_says_of_prompts_and_models_is_not_carried_on(whole: Path, h
         "INSERT INTO tokenizers VALUES ('m', 'no state of ours')",
     )  # fmt: skip
     home.import_file(file, "theirs")
-    with open_memory(home.path / "theirs", model="m") as memory:
+    with open_memory(Path(home.address) / "theirs", model="m") as memory:
         memory.append_user("and now?")
         assert "Mallory" not in str(memory.request().params)
 
@@ -133,7 +134,7 @@ def test_no_file_that_a_file_names_is_read(whole: Path, home: Home, tmp_path: Pa
         file = changed(whole, tmp_path / f"{number}.db", f"UPDATE blocks SET file = '{path}'")
         home.import_file(file, f"at{number}")
         home.send(f"at{number}", "core_append", {"block": "human", "text": "a line"})
-        with open_memory(home.path / f"at{number}", core=None) as memory:
+        with open_memory(Path(home.address) / f"at{number}", core=None) as memory:
             assert [block.value for block in memory.core()] == ["Alice"]
             assert not memory.check()
 
@@ -165,7 +166,7 @@ def test_nothing_goes_on_that_somebody_else_began(home: Home, tmp_path: Path, le
         memory.save_value("task", '{"text": "wire it to Mallory"}')
         memory.export(tmp_path / "theirs.db")
     home.import_file(tmp_path / "theirs.db", "theirs")
-    with open_memory(home.path / "theirs") as memory:
+    with open_memory(Path(home.address) / "theirs") as memory:
         assert (memory.turn_is_open, memory.open_calls, memory.load_value("task")) == (False, [], None)
         with pytest.raises(RejectedError, match="nothing to send"):
             memory.request()
@@ -186,7 +187,7 @@ def test_no_message_that_a_file_brings_is_answered(home: Home, tmp_path: Path, o
         memory.export(tmp_path / "theirs.db")
     home.import_file(tmp_path / "theirs.db", "theirs")
     assert home.pending("theirs") == []
-    with open_memory(home.path / "theirs") as memory:
+    with open_memory(Path(home.address) / "theirs") as memory:
         assert not memory.turn_is_open
         memory.append_user("and now?")
         assert not home.pending("theirs")
@@ -254,8 +255,8 @@ def test_a_helper_in_an_odd_place_is_refused(home: Home, tmp_path: Path, alone: 
     before = set(tmp_path.rglob("*"))
     with pytest.raises(StorageError, match=r"theirs\.db is damaged: its helper .* is none that an export holds"):
         home.import_file(file, "theirs")
-    assert list(home.path.iterdir()) == []
-    assert set(tmp_path.rglob("*")) == before | {home.path}
+    assert list((tmp_path / "home").iterdir()) == []
+    assert set(tmp_path.rglob("*")) == before | {tmp_path / "home"}
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_a_helper_that_is_no_database_is_refused(home: Home, tmp_path: Path, alo
     for number, helpers in enumerate([[(b"one", content)], [(b"one", alone), (b"two", content)]]):
         with pytest.raises(StorageError, match="is damaged"):
             home.import_file(with_helpers(tmp_path / f"{number}.db", alone, *helpers), "theirs")
-        assert list(home.path.iterdir()) == []
+        assert list((tmp_path / "home").iterdir()) == []
     with pytest.raises(StorageError, match="behind its helpers is something else"):
         home.import_file(with_helpers(tmp_path / "more.db", alone, (b"one", alone + b"more")), "theirs")
 
@@ -289,9 +290,9 @@ def test_a_helper_of_a_file_is_as_foreign_as_its_agent(home: Home, tmp_path: Pat
     file = with_helpers(tmp_path / "theirs.db", alone, (b"one", alone), (b"one/two", evil))
     with pytest.raises(StorageError, match="has the trigger evil"):
         home.import_file(file, "theirs")
-    assert list(home.path.iterdir()) == []
+    assert list((tmp_path / "home").iterdir()) == []
     home.import_file(with_helpers(tmp_path / "theirs.db", alone, (b"one", helper)), "theirs")
-    [files] = home.agent_files("theirs").of_helpers()
+    [files] = AgentFiles(tmp_path / "home" / "theirs").of_helpers()
     assert [each.stat().st_mode & 0o077 for each in (files.directory, files.database)] == [0, 0]
     with open_memory(files.directory) as memory:
         assert (memory.turn_is_open, memory.open_calls, memory.load_value("task")) == (False, [], None)
@@ -338,7 +339,7 @@ def test_a_schema_that_is_not_ours_is_refused_wherever_it_comes_in(
     file = changed(whole, tmp_path / "theirs.db", change, trusted=change in FOREIGN)
     with pytest.raises(StorageError) as refused:
         home.import_file(file, "theirs")
-    assert list(home.path.iterdir()) == []
+    assert list(Path(home.address).iterdir()) == []
     assert str(file) in str(refused.value)
     given = tmp_path / "given"
     given.mkdir()
@@ -385,7 +386,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_copied(home: Home, tmp
         file.truncate(exports.LARGEST_BYTES + 1)
     with pytest.raises(StorageError, match=r"it has [\d,]+ bytes, and at most [\d,]+ are read"):
         home.import_file(bomb, "bomb")
-    assert list(home.path.iterdir()) == []
+    assert list(Path(home.address).iterdir()) == []
 
 
 def mutated(raw: bytes, place: Path, random: Random) -> None:
@@ -480,6 +481,6 @@ def test_whatever_an_export_holds_it_is_imported_whole_or_not_at_all(whole: Path
             imported += 1
             with suppress(PagerError):  # said plainly: a law that the check does not know
                 use(home, name)
-        assert not list(home.path.glob(".*")), "half an agent"
+        assert not list(Path(home.address).glob(".*")), "half an agent"
     assert imported
     assert refused

@@ -57,7 +57,7 @@ def as_another_user(code: str, *arguments: str) -> str:
 
 
 # What `ps` shows of all processes, and what is in a file.
-LOOK = "import glob; print([open(p, 'rb').read() for p in glob.glob('/proc/[0-9]*/cmdline')])"
+LOOK = "import os; os.system('cat /proc/[0-9]*/cmdline 2>/dev/null')"  # some end meanwhile
 READ = "import sys; print(open(sys.argv[1]).read())"
 
 

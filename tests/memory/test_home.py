@@ -122,7 +122,7 @@ def test_an_edit_opens_no_epoch_and_the_agent_is_told(directory: Path) -> None:
         assert len(memory.ledger(events=["epoch"])) == epochs
 
 
-@pytest.mark.parametrize("method", ["exists", "open", "read", "remove", "owner", "agent_files"])
+@pytest.mark.parametrize("method", ["exists", "open", "read", "remove", "owner", "place"])
 @pytest.mark.parametrize("name", [None, 5, b"x", ""])
 def test_a_name_that_is_none_is_refused(tmp_path: Path, method: str, name: Any) -> None:
     with pytest.raises(RejectedError, match="cannot be an agent's name"):

@@ -11,7 +11,12 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 
 # Everything on the pages that is not run, and why. A key is a page, and the first line of a block or a command's line.
 FRAMEWORK = "its framework is not here: tests/adapters/test_docs.py runs it in the environments of `make judges`"
+NO_POSTGRES = "there is no Postgres here; tests/log runs these commands on one"
+SERVED = "needs a running server: tests/serve/test_docs.py has one"
 NOT_RUN: dict[tuple[str, str], str] = {
+    ("docs/serve.md", "# make an agent, once"): SERVED,
+    ("docs/serve.md", "# a client in Python"): SERVED,
+    ("docs/serve.md", "// a client in TypeScript"): SERVED,
     ("docs/frameworks/langgraph.md", "from langgraph.graph import START, MessagesState, StateGraph"): FRAMEWORK,
     ("docs/frameworks/claude-agent-sdk.md", "from claude_agent_sdk import ClaudeAgentOptions"): FRAMEWORK,
     ("docs/frameworks/openai-agents.md", "from agents import Agent, RunConfig, Runner"): FRAMEWORK,
@@ -19,10 +24,17 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/frameworks/hermes.md", "from pager.adapters.hermes import register_memory_provider as register"): FRAMEWORK,
     ("docs/messages-front.md", "from anthropic import Anthropic"): "needs a server; see tests/serve/test_messages.py",
     ("docs/frameworks/hermes.md", "memory:"): "a file of Hermes, not of an agent",
+    ("docs/fleet.md", "createdb selfpager"): NO_POSTGRES,
+    ("docs/fleet.md", "selfpager chat assistant.yaml"): NO_POSTGRES,
+    ("docs/fleet.md", "selfpager export assistant a.db --home ./state"): "there is no such agent",
+    (
+        "docs/fleet.md",
+        "selfpager import a.db --as assistant --home postgresql://ann@db.example/selfpager",
+    ): NO_POSTGRES,
 }
 
 # Commands that go on until somebody ends them: their arguments are only checked.
-ENDLESS = re.compile(r"selfpager (view|demo|mcp \S+ .*--http|show .*--watch)\b")
+ENDLESS = re.compile(r"selfpager (view|demo|serve|mcp \S+ .*--http|show .*--watch)\b")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ AGENTS = ("assistant", "clerk")  # a reader who comes to a page has them from an
 SAID = "y\n"  # to whatever asks: a message in a conversation, or leave to purge
 OTHER_SHELLS = ("zsh:", "fish:")
 PLAIN = re.compile(r"[^|<>$&;*`~]+")  # a line without a shell's own syntax
-KINDS = {"sh", "python", "yaml", "json", "toml", "text", "{toctree}"}  # `text` is output
+KINDS = {"sh", "python", "yaml", "json", "toml", "text", "typescript", "{toctree}"}  # `text` is output
 ALL = {name_of(page): page for page in pages.pages()}
 OUTPUT = {
     "README.md": ["prefers aisle seats since the knee operation", "is the harbour ferry"],

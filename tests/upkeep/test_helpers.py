@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pager import AgentFiles, Home, InUseError, Memory, MemoryReader, StorageError, send_command
+from pager import AgentFiles, Home, InUseError, Memory, MemoryReader, StorageError
+from pager.upkeep.inbox import send
 from tests.support.clock import HandClock
 from tests.support.secret import MARKS, SECRET
 
@@ -75,47 +76,59 @@ def test_a_check_names_the_helper(memory: Memory, tmp_path: Path) -> None:
 
 def test_they_go_with_their_agent_and_are_no_agents_of_the_home(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    with home.open("x", embedder=None) as memory, open_helper(home.agent_files("x"), "one") as helper:
+    with home.open("x", embedder=None) as memory, open_helper(AgentFiles(tmp_path / "x"), "one") as helper:
         helper.archive("of the helper")
         memory.archive("of the agent")
         memory.export(tmp_path / "x.export")
     assert home.names() == ["x"]
     home.remove("x")
-    assert not home.agent_files("x").directory.exists()
+    assert not home.place("x").is_taken()
+
+
+def export_with_helpers(home: Home, folder: Path) -> list[Path]:
+    """Export an agent whose helpers are at work, once as its owner and once beside it."""
+    place = home.place("x")
+    inner = place.helper("one").helper("deeper")
+    open_at = lambda place: Memory.open(place, embedder=None)  # noqa: E731
+    with home.open("x", embedder=None) as memory, open_at(place.helper("one")) as works:
+        memory.archive("of the agent")
+        works.archive("of the helper")
+        with open_at(inner) as deeper, open_at(place.helper("a call: of a server")) as other:
+            deeper.archive("of its helper")
+            other.archive("of the other")
+        send(inner.commands, "archive", {"text": "from outside"})
+        memory.export(folder / "one.db")
+    with home.read("x") as reader:
+        reader.export(folder / "two.db")
+    return [folder / "one.db", folder / "two.db"]
+
+
+def check_helpers(home: Home, name: str) -> None:
+    """Check that an agent is there as `export_with_helpers` exported it."""
+    back = home.place(name)
+    assert [len(each.helpers()) for each in (back, back.helper("one"))] == [2, 1]
+    expected = [
+        (back, ["of the agent"]),
+        (back.helper("one"), ["of the helper"]),
+        (back.helper("one").helper("deeper"), ["from outside", "of its helper"]),
+        (back.helper("a call: of a server"), ["of the other"]),
+    ]
+    for place, texts in expected:
+        with MemoryReader.open(place) as reader:
+            assert sorted(fact.text for fact in reader.inspect.newest_facts()) == texts
+    with home.open(name, embedder=None) as memory:
+        assert memory.check() == []
 
 
 def test_an_export_brings_them_all_back_with_what_is_pending_there(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    files = home.agent_files("x")
-    inner = files.helper("one").helper("deeper")
-    with home.open("x", embedder=None) as memory, open_helper(files, "one") as works:
-        memory.archive("of the agent")
-        works.archive("of the helper")
-        with open_helper(files.helper("one"), "deeper") as deeper, open_helper(files, "a call: of a server") as other:
-            deeper.archive("of its helper")
-            other.archive("of the other")
-        send_command(inner.directory, "archive", {"text": "from outside"})
-        Memory.open(files.helpers / "not ours", embedder=None).close()
-        memory.export(tmp_path / "one.db")  # while a helper is at work
-    with home.read("x") as reader:
-        reader.export(tmp_path / "two.db")
+    Memory.open(AgentFiles(tmp_path / "home" / "x").helpers / "not ours", embedder=None).close()
+    one, two = export_with_helpers(home, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "one.db", "two.db"]
-    assert (tmp_path / "one.db").stat().st_mode & 0o077 == 0
-    for name in ("one", "two", "again"):
-        home.import_file(tmp_path / f"{'one' if name == 'again' else name}.db", name)
-        back = home.agent_files(name)
-        assert len(back.of_helpers()) == 2
-        expected = {
-            back: ["of the agent"],
-            back.helper("one"): ["of the helper"],
-            back.helper("one").helper("deeper"): ["from outside", "of its helper"],
-            back.helper("a call: of a server"): ["of the other"],
-        }
-        for place, texts in expected.items():
-            with MemoryReader.open(place.directory) as reader:
-                assert sorted(fact.text for fact in reader.inspect.newest_facts()) == texts
-        with home.open(name, embedder=None) as memory:
-            assert memory.check() == []
+    assert one.stat().st_mode & 0o077 == 0
+    for name, file in {"one": one, "two": two, "again": one}.items():
+        home.import_file(file, name)
+        check_helpers(home, name)
 
 
 def test_an_export_is_whole_or_not_there(memory: Memory, tmp_path: Path) -> None:

@@ -236,6 +236,7 @@ def test_a_fact_ends_again_when_it_did_before_unless_somebody_has_renewed_its_en
     there.memory.archive("the door is blue", valid_until="2029-12-31")
     there.memory.undo()
     assert there.memory.fact("f1").valid_until == there.memory.fact("f1").expires == before["f1"]
+    assert there.memory.fact("f5").expires == before["f2"]
     assert f"{there.memory.fact('f3').expires:%Y-%m-%d}" == "2030-01-01"
     assert [row.page_id for row in there.memory.ledger(page="f1", events=["end"])] == ["f1", "f1"]
     assert there.memory.check() == []

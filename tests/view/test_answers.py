@@ -89,6 +89,20 @@ def test_all_agents_are_listed_with_their_figures_and_what_cannot_be_read_says_w
     assert api(server, "fleet")["fleet"][1]["running"] is None
 
 
+def test_a_list_of_all_agents_keeps_none_of_them_open(tmp_path: Path) -> None:
+    """A home may have more agents than a process can have files open."""
+    for name in ("anna", "bert", "cleo"):
+        with Memory.open(tmp_path / name, embedder=None) as memory:
+            memory.archive("likes trams")
+    with serving(tmp_path) as server:
+        api(server, "fleet")
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        with Memory.open(tmp_path / "bert", embedder=None) as memory:
+            memory.archive("likes boats")
+        assert [row["facts"] for row in api(server, "fleet")["fleet"]] == [1, 2, 1]
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 def test_what_was_recalled_says_why(tmp_path: Path) -> None:
     talk = Talk(tmp_path / "guide", embedder=Words(), prefetch=Prefetch(k=1))
     talk.memory.archive("prefers window seats")

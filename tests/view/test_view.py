@@ -135,12 +135,20 @@ def test_what_is_not_there_says_so(server: ViewServer) -> None:
     for path, told in (
         ("nobody/now", "there is no agent 'nobody'"), ("guide/now?at=s99", "no request was answered after s99"),
         ("guide/nothing", "there is nothing at 'nothing'"), ("guide/page?id=x99", "there is no page"),
-        ("guide", "there is nothing at guide"), ("..%2f/now", "cannot be an agent's name"),
+        ("guide", "there is nothing for GET at /api/guide"), ("%2e%2e/now", "cannot be an agent's name"),
+        ("..%2f/now", "there is nothing for GET"), ("guide/no/such", "there is nothing for GET"),
         ("guide/facts?kind=odd", "no kind of facts"), ("guide/trace?text=", "nothing to look for"),
     ):  # fmt: skip
         status, _, body = ask(server, f"/{server.token}/api/{path}")
         assert status in (400, 404), path
         assert told in json.loads(body)["error"], path
+
+
+def test_an_address_without_a_command_takes_none(server: ViewServer) -> None:
+    for path in ("api/guide/now", "api/agents", "view.js", "elsewhere", "api/guide/edit/x"):
+        status, headers, body = ask(server, f"/{server.token}/{path}", method="POST", body=b"{}")
+        assert (status in (404, 405), "there is nothing for POST" in json.loads(body)["error"]) == (True, True), path
+        assert "default-src 'none'" in headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("query", ["offset=-1&limit=x", f"offset={10**20}", "limit=1000000", "offset=%F0%9F%98%80"])

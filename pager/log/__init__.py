@@ -1,0 +1,19 @@
+"""The log: an agent whose truth is in Postgres. Its pager.db is a cache of this process, gone when it is closed.
+
+Promises that a commit is acknowledged after Postgres has committed it, and only by the owner (`fence`) and in order
+(`seq`). After anything else (a time-out, a lost connection, another owner) the cache is dropped: every further
+statement raises AgentLostError, and the agent has to be opened again, here or elsewhere.
+
+wal.py       the pages of each commit, from SQLite's write-ahead log
+pages.py     the packed form of pages
+postgres.py  the only file that knows psycopg: connections, time limits, errors
+pool.py      connections that are used again
+tables.py    the tables in Postgres
+rows.py      every statement on them: claim, renew, commit, fold, restore, commands
+leases.py    the leases of this process, renewed together
+cache.py     the directories in which it works
+log.py       `Log`, which `Database` calls at each commit, and which folds the log into chunks
+place.py     `PostgresPlace` and `Agents`: where `Home` finds agents
+
+`pager.home` calls it when a home is an address; nobody else does. Nothing of it is loaded before.
+"""

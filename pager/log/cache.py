@@ -1,0 +1,81 @@
+"""The directories in which this process works with agents whose truth is elsewhere. Each is deleted when it is closed.
+
+They are below one directory of this user, which nobody else can enter. What a killed process left is deleted by the
+next one: a directory is in use for as long as the kernel holds the lock on it.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pager.errors import StorageError
+from pager.safety import foreign_files
+
+USED = "used"  # the file that is locked
+
+
+def root() -> Path:
+    """Return the directory of all of them. It may not exist yet."""
+    return Path(tempfile.gettempdir()) / f"selfpager-{os.geteuid()}"
+
+
+class Cache:
+    """An empty directory, from construction to `close`."""
+
+    def __init__(self) -> None:
+        above = root()
+        try:
+            above.mkdir(mode=0o700, exist_ok=True)
+            if above.is_symlink():
+                raise NotADirectoryError(errno.ENOTDIR, "it is a link")
+            foreign_files.refuse_others(above, above.stat())
+            above.chmod(0o700)
+            with _alone(above):  # or another process deletes the directory before it is locked
+                _remove_unused(above)
+                self.path = Path(tempfile.mkdtemp(prefix="", dir=above))
+                self._lock = _locked(self.path)
+        except OSError as error:
+            way = "Choose another one with TMPDIR"
+            raise StorageError(f"no directory can be made in {above} ({error.strerror}). {way}.") from None
+
+    def close(self) -> None:
+        """Delete the directory."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+@contextmanager
+def _alone(directory: Path) -> Generator[None]:
+    """Let no other process into this block meanwhile."""
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(opened, fcntl.LOCK_UN)  # a child that was forked just now has it open, too
+        os.close(opened)
+
+
+def _locked(directory: Path) -> int:
+    file = os.open(directory / USED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _remove_unused(above: Path) -> None:
+    for each in above.iterdir():
+        with suppress(OSError):  # in use, or its owner has just deleted it
+            lock = _locked(each)
+            shutil.rmtree(each, ignore_errors=True)
+            os.close(lock)

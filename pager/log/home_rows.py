@@ -1,0 +1,63 @@
+"""What a home in Postgres keeps beside its agents: values of programs, and which agents want to be visited."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from pager.log.postgres import Server
+
+# An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
+# lasts to claim it: then it is offered again. What another one takes at this moment is passed over.
+_TAKE = """
+    UPDATE selfpager.agents SET due = clock_timestamp() + make_interval(secs => %s)
+    WHERE id IN (
+        SELECT id FROM selfpager.agents
+        WHERE (due <= clock_timestamp()
+                AND (owner IS NULL OR lease_until < clock_timestamp() OR owner::json ->> 'worker' = %s))
+            OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL OR due <= clock_timestamp()))
+        ORDER BY due NULLS FIRST LIMIT %s FOR UPDATE SKIP LOCKED)
+        AND seq > 0 AND strpos(name, '/') = 0
+    RETURNING name"""
+_END = """
+    UPDATE selfpager.agents a SET due = CASE
+        WHEN %s AND EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id) THEN clock_timestamp()
+        ELSE %s::timestamptz END
+    WHERE name = %s"""
+
+
+class HomeRows:
+    """Values and visits in one Postgres."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._due: dict[str, datetime | None] = {}  # what this process knows to be stored
+
+    def value(self, key: str) -> str | None:
+        """Return a value; None if there is none."""
+        found = self._server.ask("SELECT value FROM selfpager.home WHERE key = %s", (key,))
+        return found[0][0] if found else None
+
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a value by what `change` makes of it, while nobody else changes it. Return it."""
+        with self._server.transaction() as transaction:
+            transaction.rows("INSERT INTO selfpager.home VALUES (%s, NULL) ON CONFLICT DO NOTHING", (key,))
+            found = transaction.rows("SELECT value FROM selfpager.home WHERE key = %s FOR UPDATE", (key,))
+            value = change(found[0][0])
+            transaction.rows("UPDATE selfpager.home SET value = %s WHERE key = %s", (value, key))
+        return value
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note when an agent wants to be visited; None if never."""
+        self._server.ask("UPDATE selfpager.agents SET due = %s WHERE name = %s", (at, name))
+        self._due[name] = at
+
+    def take_due(self, limit: int) -> list[str]:
+        """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
+        found = [row[0] for row in self._server.ask(_TAKE, (self._server.lease_seconds, self._server.worker, limit))]
+        self._due.update(dict.fromkeys(found))
+        return found
+
+    def end_work(self, name: str, due: datetime | None, *, takes_messages: bool, was_visited: bool) -> None:
+        """Note when an agent wants to be visited next; at once while messages wait that it would take."""
+        if was_visited or self._due.get(name) != due:
+            self._server.ask(_END, (takes_messages, due, name))
+            self._due[name] = due

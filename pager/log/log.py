@@ -1,0 +1,209 @@
+"""The commit log of one agent that this process owns: every commit goes to Postgres before it is acknowledged.
+
+SQLite commits first, into its write-ahead log, which is never copied into the file before it was sent. What is
+committed without being durable goes with the next durable commit. Every 512 pages the write-ahead log is copied into
+the file; what the file then holds is folded in the background, so that the log in Postgres stays short.
+
+The line in `sync` that calls `rows.commit` is the real commit.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from threading import Thread
+
+from pager.errors import AgentLostError, StorageError
+from pager.log.leases import Leases
+from pager.log.pages import CHUNK_BYTES, chunk_of, pack_changes, pack_chunk
+from pager.log.rows import Claim, Restored, Rows
+from pager.log.wal import Changes, WalReader
+from pager.store.database import LOG_PAGES, Database
+
+PART_PAGES = 16_384  # of a commit in one row: 32 MB before they are packed
+FOLD_BYTES = 512 << 10  # the log is folded when it is longer than this, and than half of the chunks
+
+
+class Log:
+    """The log of one agent, from its claim to `close`. `Database` calls it; one thread at a time."""
+
+    def __init__(self, name: str, rows: Rows, claim: Claim, restored: Restored) -> None:
+        self.has_commands = claim.has_commands  # in Postgres, as of the last answer
+        self._name = name
+        self._rows = rows
+        self._claim = claim
+        self._restored = restored
+        self._seq = restored.seq
+        self._in_doubt: Changes | None = None  # what was sent when an interrupt came
+        self._database: Database | None = None
+        self._wal: WalReader | None = None
+        self._file = -1
+        self._is_lost = self._is_closed = False
+        self._folding: Thread | None = None
+        self._folded: dict[int, int] = {}  # chunk -> its bytes, of the last fold
+        self._unfolded: Restored | None = None  # what the last fold was to fold, and did not
+
+    def attach(self, database: Database) -> None:
+        """Begin with a database that was just opened, and holds what Postgres holds."""
+        self._database = database
+        self._wal = WalReader(database.path.with_name(f"{database.path.name}-wal"))
+        # Open for as long as SQLite has the file open: to close any descriptor of it gives up SQLite's locks.
+        self._file = os.open(database.path, os.O_RDONLY | os.O_CLOEXEC)
+        Leases.of(self._rows).add(self._claim, self._renewed)
+        self._fold_if_long()
+
+    def sync(self) -> None:
+        """Return when everything that was committed is in Postgres. Raises AgentLostError."""
+        assert self._wal is not None
+        if self._in_doubt is not None:
+            self._resolve(self._in_doubt)
+        try:
+            changes = self._wal.read()
+        except (StorageError, OSError) as error:
+            raise self._lose(f"its last commit cannot be read again ({error})") from error
+        if changes is None:
+            return
+        pages = list(changes.pages.items())
+        pieces = (pages[begin : begin + PART_PAGES] for begin in range(0, len(pages), PART_PAGES))
+        parts = [pack_changes(dict(piece), changes.size_pages) for piece in pieces]
+        self._in_doubt = changes
+        try:
+            waits = self._rows.commit(self._claim, self._seq + 1, parts)  # THE COMMIT
+        except StorageError as error:
+            raise self._lose(f"nobody knows if its last commit was stored ({error})") from error
+        if waits is None:
+            raise self._lose("another process has claimed it")
+        self.has_commands = waits
+        self._committed(changes, sum(map(len, parts)))
+
+    def _resolve(self, changes: Changes) -> None:
+        """Find out if a commit during which an interrupt came was stored."""
+        try:
+            last = self._rows.last_commit(self._claim)
+        except StorageError as error:
+            raise self._lose(f"nobody knows if its last commit was stored ({error})") from error
+        if last == self._seq + 1:
+            self._committed(changes, 0)
+        elif last == self._seq:
+            self._in_doubt = None
+        else:
+            raise self._lose("another process has claimed it")
+
+    def _committed(self, changes: Changes, size_bytes: int) -> None:
+        assert self._wal is not None
+        assert self._database is not None
+        self._wal.passed(changes)
+        self._in_doubt = None
+        self._seq += 1
+        page_bytes = len(next(iter(changes.pages.values())))
+        self._restored.seq = self._seq
+        self._restored.size_bytes = changes.size_pages * page_bytes
+        self._restored.log_bytes += size_bytes
+        self._restored.changed_chunks.update(chunk_of(page, page_bytes) for page in changes.pages)
+        if (changes.frames >= LOG_PAGES or self._is_long) and self._database.checkpoint():
+            self._fold_if_long()
+
+    # folding
+
+    @property
+    def _is_long(self) -> bool:
+        if self._folding is not None:
+            if self._folding.is_alive():
+                return False
+            self._note_fold()
+        return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
+
+    def _note_fold(self) -> None:
+        sizes = self._restored.chunk_bytes | self._folded
+        last = self._restored.size_bytes // CHUNK_BYTES
+        self._restored.chunk_bytes = {number: size for number, size in sizes.items() if number <= last}
+        if self._unfolded is not None:  # the next fold takes these chunks, too
+            self._restored.folded = self._unfolded.folded
+            self._restored.changed_chunks |= self._unfolded.changed_chunks
+            self._restored.log_bytes += self._unfolded.log_bytes
+        self._folding, self._folded, self._unfolded = None, {}, None
+
+    def _fold_if_long(self) -> None:
+        """Fold what the file holds: all that was committed. It may change meanwhile: what is newer is in the log."""
+        if self._is_long:
+            self._begin_fold()
+
+    def _begin_fold(self) -> Thread:
+        held = self._restored
+        self._restored = Restored(held.seq, held.seq, held.size_bytes, 0, held.chunk_bytes)
+        self._folding = Thread(target=self._fold, args=(held,), name="selfpager folding", daemon=True)
+        self._folding.start()
+        return self._folding
+
+    def forget_past(self) -> None:
+        """Fold all that was committed, now: no row holds what was there before. Raises StorageError."""
+        assert self._database is not None
+        if self._folding is not None:
+            self._folding.join()
+            self._note_fold()
+        if self._restored.folded < self._seq:
+            if not self._database.checkpoint():
+                raise StorageError("the log cannot be folded while another process reads an old state. Try again.")
+            self._begin_fold().join()
+            self._note_fold()
+        if self._restored.folded < self._seq:
+            raise StorageError(
+                f"the log of {self._name!r} cannot be folded now. Try again; the ledger says what waits."
+            )
+
+    def _fold(self, held: Restored) -> None:
+        sizes = dict[int, int]()
+        try:
+            self._rows.fold(self._claim, held.seq, held.size_bytes, self._chunks(held, sizes))
+        except AgentLostError:
+            self._unfolded = held
+            self._lose("another process has claimed it")
+        except (StorageError, OSError):
+            self._unfolded = held
+        else:
+            self._folded = sizes
+
+    def _chunks(self, held: Restored, sizes: dict[int, int]) -> Iterator[tuple[int, bytes]]:
+        for number in sorted(held.changed_chunks):
+            begin = number * CHUNK_BYTES
+            if begin >= held.size_bytes:
+                break
+            raw = os.pread(self._file, min(CHUNK_BYTES, held.size_bytes - begin), begin)
+            if self._is_lost:  # when its database is closed, the file gets commits that Postgres may not have
+                raise StorageError("the agent was lost while its log was folded.")
+            data = pack_chunk(raw)
+            sizes[number] = len(data)
+            yield number, data
+
+    # ownership
+
+    def _renewed(self, *, owned: bool, has_commands: bool) -> None:
+        """Take note of a renewal of the lease, in another thread."""
+        if owned:
+            self.has_commands = self.has_commands or has_commands
+        else:
+            self._lose("another process has claimed it")
+
+    def _lose(self, why: str) -> AgentLostError:
+        """Refuse every further statement. Return the error that they raise."""
+        way = "What was acknowledged is stored: open the agent again, here or elsewhere"
+        error = AgentLostError(f"this process has lost the agent {self._name!r}: {why}. {way}.")
+        assert self._database is not None
+        self._is_lost = True  # before the file can change
+        self._database.refuse(error)
+        Leases.of(self._rows).drop(self._claim)
+        return error
+
+    def close(self) -> None:
+        """Give the agent back, after its database was closed. Without Postgres the lease ends by itself."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        Leases.of(self._rows).drop(self._claim)
+        if self._folding is not None:
+            self._folding.join()
+        if self._wal is not None:
+            self._wal.close()
+        if self._file >= 0:
+            os.close(self._file)
+        with suppress(StorageError):
+            self._rows.release(self._claim)

@@ -1,0 +1,305 @@
+"""Agents in Postgres: the places that `Home` opens for an address, and the commands that wait there."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pager.clock import Clock
+from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError
+from pager.log.cache import Cache, root
+from pager.log.home_rows import HomeRows
+from pager.log.log import Log
+from pager.log.postgres import Server
+from pager.log.rows import Claim, Content, Restored, Rows
+from pager.store import Store
+from pager.store.files import AgentFiles
+from pager.store.maintenance import copy_database
+from pager.store.schema import VERSION
+from pager.upkeep import inbox
+from pager.upkeep.inbox import CommandFiles, Commands
+from pager.upkeep.lock import PAUSES_SECONDS
+from pager.upkeep.place import Directory, Opened, Place, Places, same_tenant
+
+
+class Agents(Places):
+    """The agents in the Postgres at an address."""
+
+    def __init__(self, address: str) -> None:
+        self._server = Server.at(address)
+        self._rows = Rows(self._server)
+        self._home = HomeRows(self._server)
+        self.address = self._server.public
+
+    def names(self) -> list[str]:
+        """Return the names of all agents that are not helpers."""
+        return self._rows.names()
+
+    def place(self, name: str) -> Place:
+        """Return the place of that name."""
+        return PostgresPlace(self._rows, name)
+
+    def aside(self, name: str) -> Directory:
+        """Return a directory of this process."""
+        return _Aside(Cache(), name)
+
+    def install(self, aside: Directory, name: str) -> None:
+        """Upload the databases of the agent and its helpers, with the commands that still wait."""
+        self._rows.upload(_contents(aside.files, name))
+
+    def value(self, key: str) -> str | None:
+        """Read a row."""
+        return self._home.value(key)
+
+    def change_value(self, key: str, change: Callable[[str | None], str]) -> str:
+        """Replace a row."""
+        return self._home.change_value(key, change)
+
+    def set_due(self, name: str, at: datetime | None) -> None:
+        """Note it in the agent's row."""
+        self._home.set_due(name, at)
+
+    def take_due(self, now: datetime, limit: int) -> list[str]:
+        """Take rows that are due on Postgres' clock."""
+        return self._home.take_due(limit)
+
+    def begin_work(self, name: str, now: datetime) -> None:
+        """Do nothing: if this process dies, the lease that it leaves says so."""
+
+    def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
+        """Note it, if it is not noted already."""
+        self._home.end_work(name, due, takes_messages=takes_messages, was_visited=visited)
+
+    def advertise(self, url: str) -> None:
+        """Name the address in every claim from now on."""
+        self._server.advertised = url
+
+
+def _contents(files: AgentFiles, name: str) -> Iterator[Content]:
+    commands = CommandFiles(files)
+    yield Content(name, files.database, {command: commands.read(command) for command in commands.ids()})
+    for helper in files.of_helpers():
+        yield from _contents(helper, f"{name}/{helper.directory.name}")
+
+
+class _Aside(Directory):
+    """A directory that is not kept."""
+
+    def __init__(self, cache: Cache, name: str) -> None:
+        super().__init__(cache.path / name)
+        self._cache = cache
+        self.files.make_directory()
+
+    def discard(self) -> None:
+        """Delete the directory."""
+        self._cache.close()
+
+
+class PostgresPlace(Place):
+    """One agent's rows."""
+
+    def __init__(self, rows: Rows, name: str) -> None:
+        self._rows = rows
+        self._row_name = name
+        self.name = f"{rows.server.public}/{name}"
+        self.agent = name.rpartition("/")[2]
+
+    def exists(self) -> bool:
+        """Return True if anything was committed."""
+        state = self._rows.state(self._row_name)
+        return state is not None and state.seq > 0
+
+    def is_taken(self) -> bool:
+        """Return True if there is an agent, or one is being made."""
+        state = self._rows.state(self._row_name)
+        return state is not None and (state.seq > 0 or state.owner is not None)
+
+    def identity(self) -> object:
+        """Return the number of the last commit: a reader has a copy of its own."""
+        state = self._rows.state(self._row_name)
+        return None if state is None else (state.agent, state.seq)
+
+    def version(self) -> object:
+        """Return the number of the last commit."""
+        return self.identity()
+
+    def open(self, clock: Clock) -> Opened:
+        """Claim the agent, restore it, and log every commit from then on."""
+        claim = self._claim(clock)
+        cache: Cache | None = None
+        log: Log | None = None
+        try:
+            cache = Cache()
+            files = AgentFiles(cache.path)
+            state = self._rows.state(self._row_name)
+            restored = self._rows.restore(claim.agent, files.database) if state and state.seq else Restored(0, 0, 0)
+            log = Log(self._row_name, self._rows, claim, restored)
+            store = Store(files.database, clock, log=log)
+        except BaseException:
+            self._give_back(claim, log, cache)
+            raise
+        release = lambda: self._give_back(claim, log, cache)  # noqa: E731
+        return Opened(store, files.index, CommandRows(self._rows, claim.agent, log), release)
+
+    def _give_back(self, claim: Claim, log: Log | None, cache: Cache | None) -> None:
+        try:
+            log.close() if log else self._rows.release(claim)
+        finally:
+            if cache:
+                cache.close()
+
+    def _claim(self, clock: Clock, wait: Callable[[float], object] = time.sleep) -> Claim:
+        """Claim the agent, which is made if there is none. Wait half a second for who has it only for a moment."""
+        self._rows.create(self._row_name)
+        owner = {
+            "pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(sys.argv)[:200],
+            "since": clock.now().isoformat("T", "seconds"), "url": self._rows.server.advertised,
+            "worker": self._rows.server.worker,
+        }  # fmt: skip
+        for pause in (*PAUSES_SECONDS, 0):
+            if claim := self._rows.claim(self._row_name, owner):
+                return claim
+            state = self._rows.state(self._row_name)
+            if state and state.format > VERSION:
+                known = f"this selfpager knows formats up to {VERSION}"
+                raise NewerFormatError(f"{self.name} has format {state.format}; {known}. Install a newer selfpager.")
+            wait(pause)
+        raise InUseError(self._in_use())
+
+    def _in_use(self) -> str:
+        state = self._rows.state(self._row_name)
+        who, ends = "another process", ""
+        if state and state.owner:
+            owner = state.owner
+            who = f"process {owner['pid']} on {owner['host']} ({owner['command']}, since {owner['since']})"
+            ends = (
+                f" If that one has died, its lease ends in {max(0.0, state.lease_seconds):.0f} seconds: try again then."
+            )
+        way = "close that one, send it a message, or open the agent for reading"
+        return f"{self.name} is in use by {who}. Only one process can write to an agent: {way}.{ends}"
+
+    def read(self, clock: Clock) -> Opened:
+        """Restore a copy of what was last committed."""
+        state = self._rows.state(self._row_name)
+        if state is None or not state.seq:
+            raise NotFoundError(f"there is no memory in {self.name}; Memory.open makes one.")
+        cache = Cache()
+        try:
+            files = AgentFiles(cache.path)
+            self._rows.restore(state.agent, files.database)
+            store = Store(files.database, clock, read_only=True)
+        except BaseException:
+            cache.close()
+            raise
+        return Opened(store, files.index, CommandRows(self._rows, state.agent), cache.close)
+
+    def copy_to(self, file: Path) -> None:
+        """Restore a copy of what was last committed, and copy that."""
+        state, pending = self._rows.state(self._row_name), inbox.pack(self.commands)
+        if state is None:
+            raise NotFoundError(f"there is no memory in {self.name}.")
+        with closing(Cache()) as cache:
+            database = AgentFiles(cache.path).database
+            self._rows.restore(state.agent, database)
+            copy_database(database, file, pending)
+
+    def owner(self) -> dict[str, Any] | None:
+        """Return who claimed it, while the lease lasts."""
+        state = self._rows.state(self._row_name)
+        return None if state is None else state.owner
+
+    @property
+    def commands(self) -> Commands:
+        """Return the commands in its rows."""
+        state = self._rows.state(self._row_name)
+        if state is None:
+            raise NotFoundError(f"there is no agent {self.name}.")
+        return CommandRows(self._rows, state.agent)
+
+    def helper(self, call_id: str) -> Place:
+        """Return an agent whose name begins with that of this one."""
+        return PostgresPlace(self._rows, f"{self._row_name}/{AgentFiles(Path()).helper(call_id).directory.name}")
+
+    def helpers(self) -> list[Place]:
+        """Return the helpers that have a memory."""
+        return [PostgresPlace(self._rows, name) for name in self._rows.names_below(self._row_name)]
+
+    def beside(self, name: str) -> Place:
+        """Return another agent of the same tenant."""
+        return PostgresPlace(self._rows, same_tenant(self._row_name.partition("/")[0], name))
+
+    @property
+    def directory(self) -> Path:
+        """Return the directory of all copies of this user."""
+        return root()
+
+    def remove(self, clock: Clock) -> None:
+        """Claim the agent, and delete its rows."""
+        claim = self._claim(clock)
+        if not self._rows.remove(self._row_name, claim):
+            raise AgentLostError(f"{self.name} was claimed by another process meanwhile; nothing was removed.")
+
+    def discard(self) -> None:
+        """Delete its rows, if nobody has it open."""
+        if claim := self._rows.claim(self._row_name, {"pid": os.getpid(), "host": "", "command": "", "since": ""}):
+            self._rows.remove(self._row_name, claim)
+
+
+class CommandRows:
+    """Pending commands as rows. The owner asks for them only when the log says that there are some."""
+
+    def __init__(self, rows: Rows, agent: int, log: Log | None = None) -> None:
+        self._rows = rows
+        self._agent = agent
+        self._log = log
+        self._read: Mapping[str, str] = {}
+
+    def ids(self) -> list[str]:
+        """Return the ids of pending commands, oldest first."""
+        if self._log is not None and not self._log.has_commands:
+            return []
+        self._read = dict(self._rows.commands(self._agent))
+        if self._log is not None:
+            self._log.has_commands = bool(self._read)
+        return list(self._read)
+
+    def read(self, command: str) -> str:
+        """Return the text of one of these."""
+        return self._read[command]
+
+    def new_id(self, sent: str) -> str:
+        """Return an id that no process of another machine uses: there may be one of the same number."""
+        return f"{sent}-{os.urandom(4).hex()}"
+
+    def write(self, command: str, text: str) -> None:
+        """Store a command."""
+        self._rows.send(self._agent, command, text)
+        if self._log is not None:
+            self._log.has_commands = True
+
+    def drop(self, command: str) -> None:
+        """Delete a command."""
+        self._rows.drop_command(self._agent, command)
+
+    def set_aside(self, command: str) -> str | None:
+        """Delete what is no command: the ledger says what it was."""
+        self.drop(command)
+        return command
+
+    def erase(self, erase: Callable[[str], str | None]) -> set[str]:
+        """Erase in commands. Return the ids of the changed."""
+        found = set[str]()
+        for command, text in self._rows.commands(self._agent):
+            cleaned = erase(text)
+            if cleaned is None:
+                self.drop(command)
+            elif cleaned != text:
+                self._rows.change_command(self._agent, command, cleaned)
+            if cleaned != text:
+                found.add(command)
+        return found

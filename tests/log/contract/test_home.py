@@ -1,0 +1,1 @@
+from tests.memory.test_home import *  # noqa: F403

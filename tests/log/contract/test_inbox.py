@@ -1,0 +1,1 @@
+from tests.upkeep.test_inbox import *  # noqa: F403

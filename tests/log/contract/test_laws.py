@@ -1,0 +1,1 @@
+from tests.laws.test_memory_laws import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.tiers.test_pages import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.tiers.test_prefetch import *  # noqa: F403

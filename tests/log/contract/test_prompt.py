@@ -1,0 +1,1 @@
+from tests.prompt.test_prompt import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.upkeep.test_purge import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.tiers.test_recall import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.store.test_database import *  # noqa: F403

@@ -1,0 +1,1 @@
+from tests.store.test_lists import *  # noqa: F403

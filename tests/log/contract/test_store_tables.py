@@ -1,0 +1,1 @@
+from tests.store.test_tables import *  # noqa: F403

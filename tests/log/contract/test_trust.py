@@ -1,0 +1,1 @@
+from tests.tiers.test_trust import *  # noqa: F403

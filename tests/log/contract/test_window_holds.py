@@ -1,0 +1,1 @@
+from tests.memory.test_window_holds import *  # noqa: F403

@@ -1,0 +1,249 @@
+"""Postgres that is down, refuses, is killed, or cannot be reached: what was acknowledged is there, nothing else passes
+for it, and every error says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pager import Home, Memory, RejectedError, StorageError
+from pager.errors import AgentLostError, PagerError
+
+if TYPE_CHECKING:
+    from tests.support.postgres import Postgres
+    from tests.support.proxy import Proxy
+
+
+@pytest.fixture
+def proxy(postgres: Postgres) -> Iterator[Proxy]:
+    from tests.support.proxy import Proxy
+
+    proxy = Proxy(postgres.socket)
+    yield proxy
+    proxy.close()
+
+
+def behind(proxy: Proxy, address: str, *, password: str = "") -> str:
+    database = address.partition("?")[0].rpartition("/")[2]
+    options = "lease_seconds=300&limit_seconds=300&sslmode=disable&gssencmode=disable"
+    return f"postgresql://postgres:{password}@127.0.0.1:{proxy.port}/{database}?{options}"
+
+
+@pytest.fixture
+def through(proxy: Proxy, address: str) -> Iterator[str]:
+    """Return the address at which the same database is reached through the proxy."""
+    from pager.log.postgres import Server
+
+    place = behind(proxy, address)
+    yield place
+    Server.at(place).close()
+
+
+def facts(memory: Memory) -> list[str]:
+    return [use.fact.text for use in memory.inspect.facts("current").rows][::-1]
+
+
+def acknowledged(memory: Memory, texts: list[str], number: int) -> None:
+    """Store a fact, and note it when that has returned."""
+    memory.archive(f"fact {number}")
+    texts.append(f"fact {number}")
+
+
+def judge(address: str, texts: list[str], *, unknown: int, through: str = "") -> None:
+    """All that was acknowledged is there, in order, and `unknown` commits more; -1 for none or one."""
+    from tests.support.postgres import open_after_loss
+
+    with open_after_loss(Home(through or address), address, "x") as memory:
+        found = facts(memory)
+        assert found[: len(texts)] == texts
+        assert len(found) - len(texts) in (0, 1)
+        assert len(found) == len(texts) + unknown or unknown < 0
+        assert memory.check() == []
+
+
+@pytest.mark.parametrize("kind", ["lose_answers", "lose_everything", "cut"])
+def test_a_partition_loses_the_agent_and_nothing_else(address: str, through: str, proxy: Proxy, kind: str) -> None:
+    from tests.support.postgres import impatient
+
+    texts: list[str] = []
+    memory = Home(through).open("x", embedder=None)
+    for number in range(5):
+        acknowledged(memory, texts, number)
+    getattr(proxy, kind)()
+    with impatient(through):
+        with pytest.raises(AgentLostError, match=r"nobody knows if its last commit was stored .* open the agent again"):
+            acknowledged(memory, texts, 5)
+        with pytest.raises(AgentLostError):
+            memory.core()
+        memory.close()
+    unknown = -1 if kind == "lose_answers" else 0  # what arrived may have been all of the commit, or not yet
+    judge(address, texts, unknown=unknown)
+    proxy.heal()
+    judge(address, texts, unknown=unknown, through=through)
+
+
+def test_connections_that_ended_between_commits_are_not_used(through: str, proxy: Proxy) -> None:
+    from pager.log.postgres import Server
+
+    with Home(through).open("x", embedder=None) as memory:
+        memory.archive("fact 0")
+        with Server.at(through).transaction(), Server.at(through).snapshot():
+            pass  # several are open now
+        proxy.heal()  # ends them
+        memory.archive("fact 1")
+        assert facts(memory) == ["fact 0", "fact 1"]
+
+
+def test_a_restart_of_postgres_between_commits_is_not_noticed(postgres: Postgres, address: str) -> None:
+    with Home(address).open("x", embedder=None) as memory:
+        memory.archive("fact 0")
+        postgres.kill()
+        postgres.start()
+        memory.archive("fact 1")
+        assert facts(memory) == ["fact 0", "fact 1"]
+
+
+def test_who_comes_after_an_outage_waits_for_nothing(through: str, proxy: Proxy) -> None:
+    """Nothing is tried in the background, with pauses that others would wait for: whoever asks connects, at once."""
+    from tests.support.postgres import impatient
+
+    home = Home(through)
+    proxy.cut()
+    with impatient(through):
+        for _ in range(20):
+            with pytest.raises(StorageError, match="Check that it runs"):
+                home.names()
+    proxy.heal()
+    assert home.names() == []
+    assert proxy.attempts == 1 + 20 * 2 + 1  # before, meanwhile, each tried twice, and after
+
+
+def test_postgres_is_killed_and_started_again(postgres: Postgres, address: str) -> None:
+    from tests.support.postgres import impatient
+
+    texts: list[str] = []
+    for crash in range(2):
+        home = Home(address)
+        memory = home.open("x", embedder=None)
+        for number in range(4):
+            acknowledged(memory, texts, 10 * crash + number)
+        postgres.kill()
+        try:
+            with impatient(address):
+                with pytest.raises(AgentLostError):
+                    acknowledged(memory, texts, 10 * crash + 9)
+                memory.close()
+                with pytest.raises(StorageError, match=r"Postgres at postgresql:///test.* Check that it runs"):
+                    home.open("x", embedder=None)
+        finally:
+            postgres.start()
+        judge(address, texts, unknown=0)
+
+
+def test_an_interrupt_during_a_commit_loses_nothing(home: Home, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pager.log.rows import Rows
+
+    commit = Rows.commit
+    texts: list[str] = []
+    with home.open("x", embedder=None) as memory:
+        for number, stored in enumerate((True, False, True, False)):
+            acknowledged(memory, texts, number)
+
+            def interrupted(*args: object, stored: bool = stored) -> None:
+                if stored:
+                    commit(*args)  # type: ignore[arg-type]
+                raise KeyboardInterrupt
+
+            with monkeypatch.context() as patched:
+                patched.setattr(Rows, "commit", interrupted)
+                with pytest.raises(KeyboardInterrupt):
+                    memory.archive(f"interrupted {number}")
+            texts.append(f"interrupted {number}")  # SQLite had committed it, as in a directory
+            assert facts(memory) == texts
+    judge(address, texts, unknown=0)
+
+
+def test_a_full_disk_or_any_other_refusal_loses_the_agent(home: Home, address: str) -> None:
+    from tests.support.postgres import rows_of
+
+    texts: list[str] = []
+    memory = home.open("x", embedder=None)
+    acknowledged(memory, texts, 1)
+    server = rows_of(address).server
+    server.ask("ALTER TABLE selfpager.commits ADD CONSTRAINT no CHECK (seq < 0) NOT VALID")
+    with pytest.raises(AgentLostError, match='violates check constraint "no"'):
+        acknowledged(memory, texts, 2)
+    server.ask("ALTER TABLE selfpager.commits DROP CONSTRAINT no")
+    memory.close()
+    judge(address, texts, unknown=0)
+
+
+# What a person is told
+
+
+def refusal(address: str) -> str:
+    with pytest.raises(PagerError) as error:
+        Home(address).names()
+    return str(error.value)
+
+
+def test_who_cannot_reach_it_is_told_why_and_what_to_do() -> None:
+    told = refusal("postgresql://ann:hunter2secret@127.0.0.1:1/app?limit_seconds=2")
+    assert "postgresql://127.0.0.1:1/app" in told
+    assert "refused" in told
+    assert "Check that it runs and takes this user" in told
+    assert "hunter2secret" not in told
+
+
+def test_a_database_that_is_not_there_is_named(postgres: Postgres) -> None:
+    assert 'database "nothere" does not exist' in refusal(postgres.address("nothere"))
+
+
+def test_a_user_who_may_create_nothing_is_told_what_to_grant(postgres: Postgres, address: str) -> None:
+    database = address.partition("?")[0].rpartition("/")[2]
+    postgres.run("DROP ROLE IF EXISTS guest")
+    postgres.run("CREATE ROLE guest LOGIN")
+    told = refusal(postgres.address(database).replace("postgres@", "guest@"))
+    assert "permission denied" in told
+    assert "GRANT CREATE ON DATABASE" in told
+
+
+@pytest.mark.parametrize("text", ["lease_seconds=never", "limit_seconds=0", "lease_seconds=99999"])
+def test_options_of_ours_are_checked(text: str) -> None:
+    with pytest.raises(RejectedError, match=r"give seconds, 0\.1 to 3600"):
+        Home(f"postgresql://127.0.0.1/app?{text}")
+
+
+def test_a_password_is_in_no_text(proxy: Proxy, address: str) -> None:
+    from tests.support.postgres import impatient
+
+    place = behind(proxy, address, password="hunter2secret")
+    home = Home(place)
+    texts = [home.address, home.place("x").name]
+    memory = home.open("x", embedder=None)
+    with pytest.raises(PagerError) as in_use:
+        home.open("x", embedder=None)
+    with pytest.raises(PagerError) as not_there:
+        home.read("y")
+    proxy.cut()
+    with impatient(place):
+        with pytest.raises(PagerError) as lost:
+            memory.archive("hello")
+        memory.close()
+        with pytest.raises(PagerError) as down:
+            home.names()
+    texts += [str(error.value) for error in (in_use, not_there, lost, down)]
+    assert [text for text in texts if "hunter2" in text or "postgres:" in text] == []
+
+
+def test_a_commit_is_written_even_where_postgres_would_not_wait(postgres: Postgres, address: str) -> None:
+    from tests.support.postgres import rows_of
+
+    database = address.partition("?")[0].rpartition("/")[2]
+    postgres.run(f"ALTER DATABASE {database} SET synchronous_commit = off")
+    assert rows_of(address).server.ask("SHOW synchronous_commit") == [("on",)]
+    postgres.run(f"ALTER DATABASE {database} SET synchronous_commit = remote_apply")
+    rows_of(address).server.close()
+    assert rows_of(address).server.ask("SHOW synchronous_commit") == [("remote_apply",)]

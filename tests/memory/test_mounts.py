@@ -1,0 +1,188 @@
+"""Shared memories: several agents find, read and write one archive and one core block, and each knows who wrote."""
+
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from pager import Home, InUseError, Memory, Mount, NotFoundError, Prefetch, RejectedError
+from pager.types import BlockSpec
+from tests.support.clock import HandClock
+from tests.support.embedders import Words
+
+RULES = BlockSpec(value="Be kind.", description="The rules.", limit_tokens=100)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path, clock=HandClock())
+
+
+def agent(home: Home, name: str, *mounts: Mount, **more: Any) -> Memory:
+    return home.open(name, **{"embedder": Words(dimension=64), "mounts": mounts, **more})
+
+
+def unit(home: Home, *facts: str, name: str = "sales") -> None:
+    with home.open(name, embedder=Words(dimension=64), core={"rules": RULES}) as memory:
+        for fact in facts:
+            memory.archive(fact)
+
+
+def reading(home: Home, **more: Any) -> Mount:
+    return Mount(home.place("sales"), **more)
+
+
+def writing(home: Home) -> Mount:
+    return Mount(home.place("sales"), core=("rules",), writable=True)
+
+
+def test_a_search_finds_what_is_shared_and_what_is_ones_own(home: Home) -> None:
+    unit(home, "The ferry to Texel takes twenty minutes.", "Lamps are sold in boxes of six.")
+    with agent(home, "ann", reading(home)) as memory:
+        memory.archive("My own ferry ticket is in the drawer.")
+        hits = memory.search_archive("ferry")
+        assert {hit.page_id for hit in hits[:2]} == {"f1", "sales/f1"}
+        assert memory.search("boxes of lamps")[0].page_id == "sales/f2"
+        assert memory.read_page("sales/f2").text == "Lamps are sold in boxes of six."
+        assert memory.page_in("sales/f2").page_id == "sales/f2"
+        assert memory.fact("sales/f1").text.startswith("The ferry")
+        [row] = [row for row in memory.ledger(events=["search"]) if row.reason == "asked of shared memories"][:1]
+        assert "sales/f1" in str(row)
+        assert memory.search_archive("ferry", tags=["none such"]) == []
+
+
+def test_what_helps_is_recalled_unasked(home: Home) -> None:
+    unit(home, "The ferry to Texel takes twenty minutes.")
+    prefetch = Prefetch(k=3)
+    with agent(home, "ann", reading(home), prefetch=prefetch, embedder=None) as memory:
+        memory.append_user("How long does the ferry to Texel take?")
+        assert "sales/f1: The ferry to Texel" in str(memory.request().params["messages"])
+        memory.append_assistant("Twenty minutes.")
+        memory.append_user("And the ferry to Texel, once more?")
+        assert str(memory.request().params["messages"]).count("sales/f1: The ferry") == 1  # it is there already
+        assert not memory.check()
+        assert [row.page_id for row in memory.ledger(events=["recall"])] == ["sales/f1"]
+
+
+def test_an_archive_that_is_off_is_not_asked(home: Home) -> None:
+    unit(home, "The ferry to Texel takes twenty minutes.")
+    with agent(home, "ann", reading(home, archive=False, core=("rules",))) as memory:
+        assert memory.search_archive("ferry") == []
+        assert [block.value for block in memory.core()] == ["Be kind."]
+
+
+def test_a_core_block_follows_its_owner(home: Home) -> None:
+    unit(home)
+    with agent(home, "ann", reading(home, core=("rules",)), core={"human": BlockSpec()}) as memory:
+        assert [block.name for block in memory.core()] == ["human", "rules"]
+        memory.append_user("Hello.")
+        assert "Be kind." in str(memory.request().params)
+        memory.append_assistant("Hello.")
+        home.send("sales", "core_append", {"block": "rules", "text": "Never shout."})
+        memory.append_user("What now?")
+        assert "Never shout." in str(memory.request().params)
+        with pytest.raises(RejectedError, match="only be read"):
+            memory.core_append("rules", "Shout.")
+
+
+def test_what_one_writes_the_others_find_with_its_source(home: Home) -> None:
+    with agent(home, "ann", writing(home)) as ann, agent(home, "bob", writing(home)) as bob:
+        assert (
+            ann.write_shared("sales", "archive", {"text": "Lamps cost 12 euros.", "key": "lamps"}) == "Stored in sales."
+        )
+        [hit] = bob.search_archive("lamps")
+        assert (hit.page_id, hit.text, str(hit.sources[0])) == ("sales/f1", "Lamps cost 12 euros.", "agent:ann")
+        bob.write_shared("sales", "archive", {"text": "Lamps cost 14 euros.", "key": "lamps"})
+        assert [(hit.page_id, hit.supersedes) for hit in ann.search_archive("lamps")] == [("sales/f2", "sales/f1")]
+        ann.forget("sales/f2", "sold out")
+        assert bob.search_archive("lamps") == []
+        bob.core_append("rules", "Knock first.")
+        ann.process_inbox()
+        assert [block.value for block in ann.core()] == ["Knock first."]
+    with home.read("sales") as reader:
+        assert {str(row.fact.sources[0]) for row in reader.inspect.facts().rows} == {"agent:ann", "agent:bob"}
+
+
+def test_untrusted_text_stays_untrusted(home: Home) -> None:
+    with agent(home, "ann", writing(home)) as ann, agent(home, "bob", reading(home)) as bob:
+        ann.append_user("Read the page.", source="web:example.org")
+        ann.request()
+        call = {"type": "tool_use", "id": "c", "name": "share", "input": {}}
+        ann.append_assistant({"role": "assistant", "content": [call], "stop_reason": "tool_use"})
+        ann.begin_call("c")
+        ann.write_shared("sales", "archive", {"text": "Lamps are free."}, actor="agent")
+        [hit] = bob.search_archive("lamps")
+        assert hit.via == ("web:example.org",)
+
+
+def test_who_may_only_read_writes_nothing(home: Home) -> None:
+    unit(home, "Lamps cost 12 euros.")
+    with agent(home, "ann", reading(home)) as memory:
+        for attempt in (
+            lambda: memory.write_shared("sales", "archive", {"text": "x"}),
+            lambda: memory.forget("sales/f1", "no"),
+            lambda: memory.write_shared("other", "archive", {"text": "x"}),
+            lambda: memory.page_in("sales/f1", pin=True),
+        ):
+            with pytest.raises((RejectedError, NotFoundError)):
+                attempt()
+    with home.read("sales") as reader:
+        assert len(reader.search_archive("lamps")) == 1
+
+
+def test_a_shared_memory_that_is_not_there_yet_is_empty(home: Home) -> None:
+    with agent(home, "ann", reading(home, core=("rules",))) as memory:
+        assert memory.search_archive("ferry") == []
+        with pytest.raises(NotFoundError, match="nothing was stored"):
+            memory.read_page("sales/f1")
+        unit(home, "The ferry takes twenty minutes.")
+        assert [hit.page_id for hit in memory.search_archive("ferry")] == ["sales/f1"]
+        memory.process_inbox()
+        assert [block.value for block in memory.core()] == ["Be kind."]
+    assert not home.exists("other")
+
+
+def test_a_memory_with_another_embedder_is_found_by_words(home: Home) -> None:
+    unit(home, "The ferry takes twenty minutes.")
+    with agent(home, "ann", writing(home), embedder=Words(dimension=32)) as memory:
+        assert [hit.page_id for hit in memory.search_archive("ferry")] == ["sales/f1"]
+        memory.write_shared("sales", "archive", {"text": "The ferry is blue."})
+    with home.read("sales", embedder=Words(dimension=64)) as reader:
+        assert len(reader.search_archive("ferry")) == 2  # its vectors are its own still
+
+
+def test_an_open_memory_takes_what_is_written_when_it_looks(home: Home) -> None:
+    with agent(home, "sales", core={"rules": RULES}) as owner, agent(home, "ann", writing(home)) as ann:
+        assert "Sent to sales" in ann.write_shared("sales", "archive", {"text": "Lamps cost 12 euros."})
+        owner.process_inbox()
+        assert [hit.page_id for hit in ann.search_archive("lamps")] == ["sales/f1"]
+        with pytest.raises(InUseError):
+            home.open("sales", embedder=None)
+
+
+def test_names_that_clash_are_refused(home: Home) -> None:
+    unit(home)
+    with pytest.raises(RejectedError, match="rules of sales"):
+        agent(home, "ann", reading(home, core=("rules",)), core={"rules": BlockSpec()})
+    assert home.owner("ann") is None
+
+
+def test_many_writers_lose_nothing(home: Home) -> None:
+    names = ["ann", "bob", "cid"]
+
+    def write(name: str) -> None:
+        with agent(home, name, writing(home), embedder=None) as memory:
+            for number in range(5):
+                memory.write_shared("sales", "archive", {"text": f"{name} sold lamp {number}."})
+
+    unit(home)
+    threads = [Thread(target=write, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    home.apply_pending("sales")
+    with home.read("sales") as reader:
+        assert reader.inspect.fact_counts().current == 15
+        assert len({row.fact.text for row in reader.inspect.facts(limit=50).rows}) == 15

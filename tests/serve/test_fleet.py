@@ -1,0 +1,109 @@
+"""Several workers on one Postgres: whoever is asked, the agent answers, once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from tests.serve.conftest import Place, events, wait_until
+from tests.serve.test_kill import Gate, process
+from tests.support.postgres import Postgres
+
+TURNS = "/v1/agents/notes/turns"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    made = Postgres()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def fleet(place: Place, postgres: Postgres, request: pytest.FixtureRequest) -> Place:
+    name = f"serve_{abs(hash(request.node.name)):x}"
+    postgres.make_database(name)
+    place.address = postgres.address(name, lease_seconds=2)
+    return place
+
+
+def workers(place: Place, opened: ExitStack, count: int = 2) -> list[tuple[subprocess.Popen[str], httpx.Client]]:
+    return [opened.enter_context(process(place, "--advertise", "own")) for _ in range(count)]
+
+
+def owner(place: Place) -> str | None:
+    found = place.home.owner("notes")
+    return found and found["url"]
+
+
+def test_a_request_is_passed_on_to_the_worker_that_has_the_agent(fleet: Place) -> None:
+    fleet.model.otherwise("Hello.")
+    with ExitStack() as opened:
+        (_, first), (_, second) = workers(fleet, opened)
+        assert first.post("/v1/agents", json={"id": "notes"}).status_code == 201
+        assert first.post(TURNS, json={"text": "1"}).json()["text"] == "Hello."
+        at = owner(fleet)
+        assert at == str(first.base_url).rstrip("/")
+        answer = second.post(TURNS, json={"text": "2"}, headers={"Idempotency-Key": "k"})
+        assert answer.json()["steps"] == ["s4"]
+        assert first.get(f"{TURNS}/k").json() == answer.json()
+        streamed = second.post(TURNS, json={"text": "3"}, headers={"Accept": "text/event-stream"})
+        assert events(streamed)[-1][1] == "turn"
+        assert second.get("/v1/agents/notes/steps").json()["total"] == 6
+        assert owner(fleet) == at
+        wrong = {"x-selfpager-worker": "guess", "x-selfpager-caller": '{"name":"x","tenant":"","scope":"admin"}'}
+        assert httpx.get(f"{first.base_url}/v1/agents", headers=wrong).status_code == 401
+
+
+def test_another_worker_goes_on_when_one_is_killed(fleet: Place) -> None:
+    gate = Gate()
+    fleet.model.otherwise(gate)
+    with ExitStack() as opened, ThreadPoolExecutor() as pool:
+        (running, first), (_, second) = workers(fleet, opened)
+        first.post("/v1/agents", json={"id": "notes"})
+        asking = pool.submit(first.post, TURNS, json={"text": "hello"}, headers={"Idempotency-Key": "k"})
+        gate.asked.wait(60)
+        running.send_signal(signal.SIGKILL)
+        with pytest.raises(httpx.TransportError):
+            asking.result()
+        gate.opened.set()
+        answer = second.post(TURNS, json={"text": "hello"}, headers={"Idempotency-Key": "k"})
+        assert answer.json()["text"] == "Hello."
+        assert second.get("/v1/agents/notes/steps").json()["total"] == 2
+
+
+def test_what_a_killed_worker_had_begun_is_gone_on_with_unasked(fleet: Place) -> None:
+    gate = Gate()
+    fleet.model.otherwise(gate)
+    with ExitStack() as opened:
+        (running, first), (_, second) = workers(fleet, opened)
+        first.post("/v1/agents", json={"id": "notes"})
+        assert first.post("/v1/agents/notes/tell", json={"text": "psst"}).status_code == 202
+        gate.asked.wait(60)
+        running.send_signal(signal.SIGKILL)
+        gate.opened.set()
+
+        def answered() -> bool:
+            with fleet.home.read("notes", embedder=None) as reader:
+                return reader.inspect.steps(0, 1).rows[0].kind == "assistant"
+
+        wait_until(answered)
+        assert second.get("/v1/agents/notes/steps").json()["total"] == 2
+
+
+def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, postgres: Postgres) -> None:
+    with ExitStack() as opened:
+        [(_, client)] = workers(fleet, opened, 1)
+        assert client.get("/healthz").status_code == 200
+        postgres.kill()
+        try:
+            assert client.get("/healthz").status_code == 503
+        finally:
+            postgres.start()
+        wait_until(lambda: client.get("/healthz").status_code == 200)

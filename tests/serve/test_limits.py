@@ -1,0 +1,197 @@
+"""What is too much is refused, with what to do, and nothing that is private is in an error or in the log."""
+
+from __future__ import annotations
+
+import json
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from agents.serve.app import ENDPOINTS
+from agents.serve.openapi import as_page, describe
+from pager.types import Json
+from tests.serve.conftest import Api, Place, events, wait_until
+
+TURNS = "/v1/agents/notes/turns"
+
+
+class Slow:
+    """A model that answers when it may."""
+
+    def __init__(self) -> None:
+        self.asked, self.may = Event(), Event()
+
+    def __call__(self, _: Json) -> str:
+        self.asked.set()
+        assert self.may.wait(60)
+        return "Hello."
+
+
+def test_a_full_line_is_refused_with_the_time_to_come_back(place: Place) -> None:
+    slow = Slow()
+    place.model.otherwise(slow)
+    with place.serving(line=1) as api, ThreadPoolExecutor() as pool:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        first = pool.submit(client.post, TURNS, json={"text": "1"})
+        slow.asked.wait(60)
+        second = pool.submit(client.post, TURNS, json={"text": "2"})
+        wait_until(lambda: api.server.workers.figures["waiting"] == 1)
+        third = client.post(TURNS, json={"text": "3"})
+        assert (third.status_code, third.json()["error"]["type"]) == (429, "busy")
+        assert int(third.headers["retry-after"]) >= 1
+        slow.may.set()
+        assert [each.result().status_code for each in (first, second)] == [200, 200]
+        assert client.post(TURNS, json={"text": "3"}).status_code == 200
+
+
+def test_all_lines_together_have_a_limit(place: Place) -> None:
+    slow = Slow()
+    place.model.otherwise(slow)
+    with place.serving(threads=1, whole_line=1) as api, ThreadPoolExecutor() as pool:
+        client = api.client()
+        for name in "abc":
+            client.post("/v1/agents", json={"id": name})
+        first = pool.submit(client.post, "/v1/agents/a/turns", json={"text": "1"})
+        slow.asked.wait(60)
+        second = pool.submit(client.post, "/v1/agents/b/turns", json={"text": "2"})
+        wait_until(lambda: api.server.workers.figures["waiting"] == 1)
+        assert client.post("/v1/agents/c/turns", json={"text": "3"}).status_code == 429
+        assert client.get("/v1/agents/c/core").status_code == 200
+        slow.may.set()
+        assert [each.result().status_code for each in (first, second)] == [200, 200]
+
+
+def test_a_request_that_waits_too_long_is_told_that_its_turn_goes_on(place: Place) -> None:
+    slow = Slow()
+    place.model.otherwise(slow)
+    with place.serving(answer_seconds=0.2) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        late = client.post(TURNS, json={"text": "1"}, headers={"Idempotency-Key": "k"})
+        assert (late.status_code, late.json()["error"]["type"]) == (504, "timeout")
+        assert client.get(f"{TURNS}/k").status_code == 202
+        slow.may.set()
+        wait_until(lambda: not api.server.workers.is_working("notes"))
+        assert client.get(f"{TURNS}/k").json()["text"] == "Hello."
+
+
+def test_a_client_that_leaves_does_not_end_the_turn(place: Place, api: Api) -> None:
+    slow = Slow()
+    place.model.otherwise(slow)
+    client = api.client()
+    client.post("/v1/agents", json={"id": "notes"})
+    headers = {"Idempotency-Key": "k", "Accept": "text/event-stream"}
+    with client.stream("POST", TURNS, json={"text": "1"}, headers=headers):
+        slow.asked.wait(60)
+    slow.may.set()
+    assert events(client.get(f"{TURNS}/k", headers=headers))[-1][2]["text"] == "Hello."
+    assert len(place.model.requests) == 1
+
+
+def test_a_stop_leaves_what_waits_and_the_rest_goes_on_at_the_next_start(place: Place) -> None:
+    slow = Slow()
+    place.model.otherwise(slow)
+    with ThreadPoolExecutor() as pool:
+        with place.serving(grace_seconds=0.1) as api:
+            client = api.client()
+            client.post("/v1/agents", json={"id": "notes"})
+            first = pool.submit(client.post, TURNS, json={"text": "1"}, headers={"Idempotency-Key": "a"})
+            slow.asked.wait(60)
+            second = pool.submit(client.post, TURNS, json={"text": "2"}, headers={"Idempotency-Key": "b"})
+            wait_until(lambda: api.server.workers.figures["waiting"] == 1)
+            closing = pool.submit(api.server.close)
+            assert second.result().json()["error"]["type"] == "stopping"
+            assert client.post(TURNS, json={"text": "3"}).status_code == 503
+            slow.may.set()
+            closing.result()
+            assert first.result().status_code in (200, 503)
+        with place.serving() as api:
+            client = api.client()
+            answers = [
+                client.post(TURNS, json={"text": text}, headers={"Idempotency-Key": key}).json()["text"]
+                for key, text in (("a", "1"), ("b", "2"))
+            ]
+    assert answers == ["Hello.", "Hello."]
+    assert len(place.model.requests) == 2
+
+
+def test_only_so_many_agents_stay_open_and_all_answer(place: Place) -> None:
+    place.model.otherwise("Hello.")
+    with place.serving(open_agents=2) as api:
+        client = api.client()
+        for _ in range(2):
+            for number in range(5):
+                client.post("/v1/agents", json={"id": f"a{number}"})
+                assert client.post(f"/v1/agents/a{number}/turns", json={"text": "hi"}).status_code == 200
+        assert api.server.workers.figures["open"] == 2
+        assert client.get("/v1/agents/a0").json()["steps"] == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        (b"{", 400, "Invalid JSON"),
+        (b'{"txt": "x"}', 400, "text: Field required"),
+        (b'{"text": "x", "more": 1}', 400, "more: Extra inputs are not permitted"),
+        (b'{"text": " "}', 400, "text: "),
+        (b'{"text": 1}', 400, "text: Input should be a valid string"),
+        (b'{"text": "' + b"x" * (1 << 20) + b'"}', 413, "more than 1048576 bytes"),
+    ],
+)
+def test_a_body_that_does_not_fit_is_refused(client: httpx.Client, body: bytes, status: int, says: str) -> None:
+    answer = client.post(TURNS, content=body)
+    assert answer.status_code == status
+    assert says in answer.json()["error"]["message"]
+    assert answer.json()["error"]["advice"]
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(place: Place) -> None:
+    with place.serving(body_seconds=0.2) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        at = urlsplit(api.url)
+        with socket.create_connection((at.hostname, at.port), timeout=30) as connection:
+            key = client.headers["x-api-key"]
+            head = f"POST {TURNS} HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\nContent-Length: 9\r\n\r\n{{"
+            connection.sendall(head.encode())
+            assert b" 408 " in connection.recv(100)
+
+
+def test_the_log_has_no_texts_and_no_keys(place: Place, api: Api, client: httpx.Client) -> None:
+    place.model.script("The answer is secret-answer.")
+    client.post(TURNS, json={"text": "secret-question"}, headers={"Idempotency-Key": "secret-key"})
+    client.get("/v1/agents/notes/trace", params={"text": "secret-question"})
+    log = api.log.getvalue()
+    assert "secret" not in log
+    assert client.headers["x-api-key"].split("_")[2] not in log
+    routes = [line["route"] for line in api.lines if line["event"] == "request"]
+    assert "/v1/agents/{id}/turns" in routes
+
+
+def test_health_and_figures(api: Api, client: httpx.Client) -> None:
+    assert client.get("/healthz").json()["status"] == "ok"
+    assert httpx.get(f"{api.url}/metrics").status_code == 401
+    assert api.client("acme").get("/metrics").status_code == 403
+    figures = client.get("/metrics").text
+    assert 'selfpager_request_seconds_count{method="POST",route="/v1/agents",status="201"}' in figures
+    assert "selfpager_agents_open" in figures
+
+
+def test_the_description_names_every_endpoint_and_its_page_loads_nothing(client: httpx.Client) -> None:
+    api = client.get("/openapi.json").json()
+    assert api == describe(ENDPOINTS)
+    assert {(path, method) for path, all_ in api["paths"].items() for method in all_} == {
+        (each.path, each.method.lower()) for each in ENDPOINTS
+    }
+    page = client.get("/docs")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert page.text == as_page(api)
+    assert "src=" not in page.text
+    assert "http://" not in page.text
+    for reference in set(json.dumps(api).split('"$ref": "')[1:]):
+        assert reference.split('"')[0].rpartition("/")[2] in api["components"]["schemas"]

@@ -1,0 +1,180 @@
+"""Turns over HTTP: said once, answered once, whatever the caller repeats."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from agents.testing import call, http_error
+from tests.serve.conftest import Api, Place, events, wait_until
+
+TURNS = "/v1/agents/notes/turns"
+ANSWERED = {"reason": "answered", "text": "", "result": None}
+
+
+def said(place: Place, name: str = "notes") -> list[str]:
+    """What people said to the agent, oldest first."""
+    with place.home.read(name, embedder=None) as reader:
+        rows = reader.inspect.steps(0, 100).rows[::-1]
+        return [reader.page_text(row.page_id) for row in rows if row.kind == "user"]
+
+
+def test_a_turn_is_answered_with_its_steps_usage_and_end(place: Place, client: httpx.Client) -> None:
+    place.model.script("Hello Dana.")
+    answer = client.post(TURNS, json={"text": "hello", "name": "Dana"})
+    assert answer.status_code == 200
+    body = answer.json()
+    assert (body["text"], body["steps"], body["stopped"]) == ("Hello Dana.", ["s2"], ANSWERED)
+    assert body["usage"]["input_tokens"] > 0
+    assert answer.headers["idempotency-key"] == body["key"]
+
+
+def test_the_text_of_the_last_reply_is_the_answer_and_all_steps_count(place: Place, client: httpx.Client) -> None:
+    place.model.script(call("archive", text="likes trams"), "Noted.")
+    body = client.post(TURNS, json={"text": "I like trams"}).json()
+    assert (body["text"], body["steps"]) == ("Noted.", ["s2", "s3"])
+    assert body["usage"]["output_tokens"] == sum(each["usage"]["output_tokens"] for each in place.model.replies)
+
+
+def test_events_come_as_they_happen_and_end_with_the_answer(place: Place, client: httpx.Client) -> None:
+    place.model.script(call("archive", text="likes trams"), "Noted.")
+    answer = client.post(TURNS, json={"text": "I like trams"}, headers={"Accept": "text/event-stream"})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    found = events(answer)
+    names = [name for _, name, _ in found]
+    assert [number for number, _, _ in found] == [*range(1, len(found) + 1)]
+    assert {"toolstarted", "toolfinished", "paged", "text", "replied", "stopped"} <= set(names)
+    assert found[-1][1:] == ("turn", client.get(f"{TURNS}/{answer.headers['idempotency-key']}").json())
+
+
+def test_events_are_sent_from_where_a_reader_was(place: Place, client: httpx.Client) -> None:
+    place.model.script("Hello.")
+    headers = {"Accept": "text/event-stream", "Idempotency-Key": "k"}
+    whole = events(client.post(TURNS, json={"text": "hello"}, headers=headers))
+    rest = client.post(TURNS, json={"text": "hello"}, headers={**headers, "Last-Event-ID": "1"})
+    assert events(rest) == whole[1:]
+    assert events(client.get(f"{TURNS}/k", headers={**headers, "Last-Event-ID": str(len(whole) - 1)})) == whole[-1:]
+
+
+def test_the_same_key_gives_the_same_answer_and_never_a_second_turn(place: Place, client: httpx.Client) -> None:
+    place.model.script("Hello.")
+    answers = [client.post(TURNS, json={"text": "hello"}, headers={"Idempotency-Key": "k"}) for _ in range(3)]
+    assert [answer.json() for answer in answers] == [answers[0].json()] * 3
+    assert said(place) == ["hello"]
+    assert client.get(f"{TURNS}/k").json() == answers[0].json()
+
+
+def test_also_after_a_restart_and_for_the_stops_that_are_no_answer(place: Place) -> None:
+    config = place.config(more="limits: {max_steps: 1}\n")
+    place.model.script("Hello.", call("archive", text="likes trams"), "That is enough.")
+    headers = [{"Idempotency-Key": key} for key in "ab"]
+    with place.serving(config) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        before = [client.post(TURNS, json={"text": f"hello {each}"}, headers=each).json() for each in headers]
+    assert [body["stopped"]["reason"] for body in before] == ["answered", "steps"]
+    with place.serving(config) as api:
+        client = api.client()
+        after = [client.post(TURNS, json={"text": f"hello {each}"}, headers=each).json() for each in headers]
+    assert after == before
+    assert len(said(place)) == 2
+
+
+def test_a_key_is_for_one_request(place: Place, client: httpx.Client) -> None:
+    place.model.script("Hello.")
+    client.post(TURNS, json={"text": "hello"}, headers={"Idempotency-Key": "k"})
+    for body in ({"text": "bye"}, {"text": "hello", "name": "Dana"}):
+        answer = client.post(TURNS, json=body, headers={"Idempotency-Key": "k"})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (422, "key_reused")
+    assert client.post("/v1/agents", json={"id": "other"}).status_code == 201
+    place.model.script("Bye.")
+    other = client.post("/v1/agents/other/turns", json={"text": "bye"}, headers={"Idempotency-Key": "k"})
+    assert other.json()["text"] == "Bye."
+
+
+def test_only_the_newest_keys_are_remembered(place: Place, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.serve.records.KEPT", 2)
+    client = api.client()
+    client.post("/v1/agents", json={"id": "notes"})
+    place.model.otherwise("Hello.")
+    for key in "abc":
+        client.post(TURNS, json={"text": key}, headers={"Idempotency-Key": key})
+    with place.home.read("notes", embedder=None) as reader:
+        stored = [key for key in "abc" if reader.load_value(f"serve:request:{digest(key)}")]
+    assert stored == ["b", "c"]
+
+
+def digest(key: str) -> str:
+    from agents.serve import records
+
+    return records.digest(key)
+
+
+def test_a_turn_whose_model_is_down_goes_on_with_the_same_key(place: Place) -> None:
+    config = place.config(more="")
+    place.model.script(http_error(400, "broken"))
+    with place.serving(config) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        failed = client.post(TURNS, json={"text": "hello"}, headers={"Idempotency-Key": "k"})
+        assert (failed.status_code, failed.json()["error"]["type"]) == (502, "model_error")
+        place.model.script("Hello.")
+        assert client.post(TURNS, json={"text": "hello"}, headers={"Idempotency-Key": "k"}).json()["text"] == "Hello."
+    assert said(place) == ["hello"]
+
+
+def test_a_call_waits_for_a_person_and_is_answered_over_http(place: Place) -> None:
+    tools = "tools: [{use: 'tests.serve.tools:refund', approve: always}]\n"
+    with place.serving(place.config(more=tools)) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        place.model.script(call("refund", order=7))
+        stopped = client.post(TURNS, json={"text": "refund 7"}).json()["stopped"]
+        assert stopped["reason"] == "approval"
+        [waiting] = client.get("/v1/agents/notes").json()["approvals"]
+        assert (waiting["name"], waiting["input"]) == ("refund", {"order": 7})
+        wrong = client.post("/v1/agents/notes/approvals/nothing", json={"allow": True})
+        assert wrong.status_code == 404
+        place.model.script("Done.")
+        headers = {"Idempotency-Key": "yes"}
+        path = f"/v1/agents/notes/approvals/{waiting['id']}"
+        first = client.post(path, json={"allow": True}, headers=headers)
+        assert first.json()["text"] == "Done."
+        assert client.post(path, json={"allow": True}, headers=headers).json() == first.json()
+        assert "order 7 was refunded" in str(place.model.requests[-1])
+
+
+def test_resume_goes_on_with_an_open_turn(place: Place, client: httpx.Client) -> None:
+    place.model.script(http_error(400, "broken"), "Hello.")
+    assert client.post(TURNS, json={"text": "hello"}).status_code == 502
+    assert client.post("/v1/agents/notes/resume", json={}).json()["text"] == "Hello."
+    assert said(place) == ["hello"]
+
+
+def test_a_message_is_left_and_answered_by_itself(place: Place, api: Api, client: httpx.Client) -> None:
+    place.model.otherwise("Noted.")
+    assert client.post("/v1/agents/notes/tell", json={"text": "psst", "name": "Dana"}).status_code == 202
+    answered(api, place)
+    assert said(place) == ["psst"]
+
+
+def answered(api: Api, place: Place, name: str = "notes") -> None:
+    """Return when the agent has nothing to do any more."""
+    due = place.folder / "home" / ".due" / name
+    wait_until(lambda: not due.exists() and not api.server.workers.is_working(name))
+
+
+def test_a_task_is_on_disk_before_it_is_acknowledged_and_goes_on_by_itself(place: Place, api: Api) -> None:
+    client = api.client()
+    client.post("/v1/agents", json={"id": "notes"})
+    place.model.script(call("task_done", summary="All counted."), "Done.")
+    place.model.otherwise("Done.")
+    begun = client.post("/v1/agents/notes/tasks", json={"text": "count"}, headers={"Idempotency-Key": "t"})
+    assert (begun.status_code, begun.json()["task"]["text"]) == (202, "count")
+    answer = events(client.get(f"{TURNS}/t", headers={"Accept": "text/event-stream"}))[-1][2]
+    assert answer["stopped"]["reason"] == "done"
+    task = client.get("/v1/agents/notes/tasks").json()
+    assert (task["state"], task["summary"]) == ("done", "All counted.")
+    again = client.post("/v1/agents/notes/tasks", json={"text": "count"}, headers={"Idempotency-Key": "t"})
+    assert again.json()["key"] == "t"
+    assert len([each for each in said(place) if each == "count"]) == 1
