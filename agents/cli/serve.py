@@ -12,6 +12,7 @@ import click
 from agents.cli.common import DONE, PATH, PORT, Shared, command, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import say
+from pager.home import ADDRESSES
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -61,6 +62,8 @@ def serve_command(
     else:
         server.let_in(token)
     if advertise:
+        if not shared.home.address.startswith(ADDRESSES):
+            raise click.UsageError("--advertise is for several workers on a home in Postgres; a directory has one.")
         server.advertise(advertise)
     stopping = Event()
 

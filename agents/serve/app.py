@@ -1,6 +1,7 @@
 """The ASGI application of `selfpager serve`: its routes, and what stands around every request."""
 
 from functools import cache
+from time import perf_counter
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -22,6 +23,7 @@ from pager.errors import PagerError
 from pager.types import Json
 
 ENDPOINTS: list[Endpoint] = [*AGENTS, *TURNS, *MEMORY, *SLEEPS]
+METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"})  # others would have no end
 NO_SCRIPTS = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
 
@@ -49,7 +51,7 @@ class Observed:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = self._server.now(), 500
+        began, status = perf_counter(), 500
 
         async def note(message: Message) -> None:
             nonlocal status
@@ -60,16 +62,17 @@ class Observed:
         try:
             await self._app(scope, receive, note)
         finally:
-            seconds, route = self._server.now() - began, scope.get("route")
+            seconds, route = perf_counter() - began, scope.get("route")
             path = route.path if isinstance(route, Route) else "other"
             state = scope.get("state", {})
             caller, error = state.get("caller"), state.get("error")
             who = {"key": caller.name, "tenant": caller.tenant} if caller else {}
             if error is not None and status >= 500:
                 self._server.log.trouble("a request failed", error)
-            self._server.metrics.request(scope["method"], path, status, seconds)
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self._server.metrics.request(method, path, status, seconds)
             self._server.log.write(
-                "request", method=scope["method"], route=path, status=status, ms=round(seconds * 1000, 1), **who
+                "request", method=method, route=path, status=status, ms=round(seconds * 1000, 1), **who
             )
 
 

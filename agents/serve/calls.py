@@ -74,14 +74,15 @@ class Call:
         url = str(owner.get("url") or "") if owner else ""
         return url if url and url != self.server.advertised else None
 
-    async def raw_body(self) -> bytes:
-        """Return the body. Raises ApiError (413, 408) if it is too large or too slow."""
+    async def raw_body(self, most: int | None = None) -> bytes:
+        """Return the body, of `most` bytes or as many as are usual. Raises ApiError (413, 408) if it is too large or
+        too slow."""
         if self._raw is None:
-            self._raw = await self._receive()
+            self._raw = await self._receive(most or self.server.limits.body_bytes)
         return self._raw
 
-    async def _receive(self) -> bytes:
-        most, seconds = self.server.limits.body_bytes, self.server.limits.body_seconds
+    async def _receive(self, most: int) -> bytes:
+        seconds = self.server.limits.body_seconds
         received = bytearray()
         try:
             async with asyncio.timeout(seconds):
@@ -175,7 +176,7 @@ class Endpoint(Route):
 
         async def answer(request: Request) -> Response:
             try:
-                call = await _let_in(request, scope)
+                call = await let_in(request, scope)
                 return await (call.somewhere(handle) if call.agent and call.server.forward else handle(call))
             except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
                 return error_response(request, error)
@@ -203,7 +204,8 @@ def endpoint(
     return decorate
 
 
-async def _let_in(request: Request, scope: Scope) -> Call:
+async def let_in(request: Request, scope: Scope) -> Call:
+    """Return the request as a call. Raises ApiError if its key is not valid, or may not do this."""
     server: Server = request.app.state.server
     known = server.keys.are_fresh  # then nothing is read
     caller = caller_of(request, server) if known else await to_thread.run_sync(lambda: caller_of(request, server))

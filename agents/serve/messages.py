@@ -6,7 +6,7 @@ is told, and the model gets the agent's own window. docs/messages-front.md says 
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from hashlib import blake2b
@@ -137,26 +137,45 @@ class Exchange:
 
 async def create(request: Request) -> Response:
     """Answer a request."""
+    return await _answered(request, _create)
+
+
+async def count_tokens(request: Request) -> Response:
+    """Count what the agent's model would get for a request."""
+    return await _answered(request, _count_tokens)
+
+
+async def _answered(request: Request, handle: Callable[[Call, str], Awaitable[Response]]) -> Response:
+    """Let a request in, and let the worker answer it that has the agent. Errors are answered as the API does."""
     request_id = f"req_{uuid4().hex[:24]}"
     try:
         call = await let_in(request, "write")
-        key, raw = request.headers.get("idempotency-key", ""), await call.raw_body(LARGEST_BODY)
-        turn = await call.in_thread(lambda: _read_turn(raw, retried=_retries(request) > 0, key=key))
-        asked = turn.asked
-        exchange = Exchange(turn, streams=asked.streams)
-        call.server.workers.submit(call.agent, exchange.work).add_done_callback(exchange.ended)
-        if asked.streams:
-            return await _stream(call, exchange, request_id)
-        seconds = call.server.limits.answer_seconds
-        answer: Answer | None = await exchange.next(seconds)
-        if answer is None:
-            text = f"this takes longer than {seconds:g} s. It goes on: send the same request again for its answer."
-            raise ApiError(504, "timeout", text)
-        if not await request.is_disconnected():
-            await _mark(call, turn)
-        return JSONResponse(answer.message, headers={**exchange.headers, "request-id": request_id})
+        await call.raw_body(LARGEST_BODY)
+        if call.server.forward:
+            return await call.somewhere(lambda call: handle(call, request_id))
+        return await handle(call, request_id)
     except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
-        return _error(request, error, request_id)
+        status, message, headers = _told(error)
+        request.state.error = error
+        return JSONResponse(wire.error(status, message, request_id), status, {**headers, "request-id": request_id})
+
+
+async def _create(call: Call, request_id: str) -> Response:
+    request, raw = call.request, await call.raw_body()
+    key = request.headers.get("idempotency-key", "")
+    turn = await call.in_thread(lambda: _read_turn(raw, retried=_retries(request) > 0, key=key))
+    exchange = Exchange(turn, streams=turn.asked.streams)
+    call.server.workers.submit(call.agent, exchange.work).add_done_callback(exchange.ended)
+    if turn.asked.streams:
+        return await _stream(call, exchange, request_id)
+    seconds = call.server.limits.answer_seconds
+    answer: Answer | None = await exchange.next(seconds)
+    if answer is None:
+        text = f"this takes longer than {seconds:g} s. It goes on: send the same request again for its answer."
+        raise ApiError(504, "timeout", text)
+    if not await request.is_disconnected():
+        await _mark(call, turn)
+    return JSONResponse(answer.message, headers={**exchange.headers, "request-id": request_id})
 
 
 async def _stream(call: Call, exchange: Exchange, request_id: str) -> Response:
@@ -188,17 +207,11 @@ class _Undo(Exception):
     """Rolls back what was only tried."""
 
 
-async def count_tokens(request: Request) -> Response:
-    """Count what the agent's model would get for a request."""
-    request_id = f"req_{uuid4().hex[:24]}"
-    try:
-        call = await let_in(request, "write")
-        raw = await call.raw_body(LARGEST_BODY)
-        asked = await call.in_thread(lambda: read(_parsed(raw), counts=True))
-        tokens = await call.in_line(lambda agent: _count(agent, asked))
-        return JSONResponse({"input_tokens": tokens}, headers={"request-id": request_id})
-    except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
-        return _error(request, error, request_id)
+async def _count_tokens(call: Call, request_id: str) -> Response:
+    raw = await call.raw_body()
+    asked = await call.in_thread(lambda: read(_parsed(raw), counts=True))
+    tokens = await call.in_line(lambda agent: _count(agent, asked))
+    return JSONResponse({"input_tokens": tokens}, headers={"request-id": request_id})
 
 
 def _count(agent: Agent, asked: Asked) -> int:
@@ -247,12 +260,6 @@ def _digest(body: Json) -> str:
 def _retries(request: Request) -> int:
     given = request.headers.get("x-stainless-retry-count", "")
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
-
-
-def _error(request: Request, error: Exception, request_id: str) -> Response:
-    status, message, headers = _told(error)
-    request.state.error = error
-    return JSONResponse(wire.error(status, message, request_id), status, {**headers, "request-id": request_id})
 
 
 def _told(error: Exception) -> tuple[int, str, dict[str, str]]:

@@ -6,7 +6,7 @@ Events are added by the thread of the turn, and read by any number of requests. 
 
 import asyncio
 import json
-from collections import OrderedDict
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -146,7 +146,9 @@ class Runs:
     def __init__(self, limits: ServeLimits, clock: Clock) -> None:
         self._limits = limits
         self._clock = clock
-        self._runs: OrderedDict[tuple[str, str], Run] = OrderedDict()
+        self._runs: dict[tuple[str, str], Run] = {}
+        self._ended: deque[tuple[str, Run]] = deque()  # those that ended first, first
+        self._bytes = 0  # of these
         self._lock = Lock()
 
     def now(self) -> float:
@@ -162,7 +164,6 @@ class Runs:
         """Return the run of a key, and True if it is a new one, which somebody has to work on: there was none, or it
         had failed. Raises ApiError (422) if the key was used for something else."""
         with self._lock:
-            self._forget()
             run = self._runs.get((agent, key))
             if run is not None and run.body != body:
                 text = "this Idempotency-Key was used for another request."
@@ -179,13 +180,17 @@ class Runs:
             if self._runs.get((agent, run.key)) is run:
                 del self._runs[agent, run.key]
 
-    def _forget(self) -> None:
-        oldest = self.now() - self._limits.keep_seconds
-        size = sum(run.size for run in self._runs.values())
-        for name, run in list(self._runs.items()):
-            if run.ended_at is not None and (run.ended_at < oldest or size > self._limits.keep_bytes):
-                size -= run.size
-                del self._runs[name]
+    def keep(self, agent: str, run: Run) -> None:
+        """Keep a run that has ended, for an hour. The oldest are forgotten, also while all are too large together."""
+        with self._lock:
+            self._ended.append((agent, run))
+            self._bytes += run.size
+            oldest = self.now() - self._limits.keep_seconds
+            while self._ended and ((self._ended[0][1].ended_at or 0) < oldest or self._bytes > self._limits.keep_bytes):
+                name, old = self._ended.popleft()
+                self._bytes -= old.size
+                if self._runs.get((name, old.key)) is old:
+                    del self._runs[name, old.key]
 
 
 def event_json(event: Event) -> Json:

@@ -5,6 +5,7 @@ rest: what is on disk goes on.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from functools import partial
@@ -28,7 +29,7 @@ from agents.serve.server import Server
 from pager.home import MESSAGE
 from pager.types import Json
 
-LONGEST_KEY = 200
+KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
 
 
 @endpoint("POST", "/v1/agents/{id}/turns", "write", Answer, body=Said, streams=True)
@@ -90,12 +91,15 @@ async def approve(call: Call) -> Response:
     """Allow or deny a call that waits for a person, and go on."""
     allowed, call_id = await call.body(Allowed), call.request.path_params["call"]
 
+    key = call.request.headers.get("idempotency-key", "")
+
     def waiting() -> bool:
         with call.reading() as memory:
-            return any(each.id == call_id and each.awaits_approval for each in memory.open_calls)
+            return records.load(memory, key) is not None or any(
+                each.id == call_id and each.awaits_approval for each in memory.open_calls
+            )
 
-    known = call.server.runs.find(call.agent, call.request.headers.get("idempotency-key", ""))
-    if not known and not await call.in_thread(waiting):
+    if not call.server.runs.find(call.agent, key) and not await call.in_thread(waiting):
         raise ApiError(404, "not_found", "no call of this id waits for approval.", "GET .../{id} lists those that do.")
     call.server.workers.approve(call.agent, call_id, allowed=allowed.allow)
     return await _go_on(call, "approval", call_id, allowed.allow)
@@ -163,8 +167,9 @@ async def _go_on(call: Call, *what: object) -> Response:
 def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = False) -> Run:
     """Return the run of the request's key; if it is a new one, with its job in the agent's line."""
     key = call.request.headers.get("idempotency-key") or uuid4().hex
-    if len(key) > LONGEST_KEY:
-        raise ApiError(400, "rejected", f"an Idempotency-Key has at most {LONGEST_KEY} characters.", "Send a shorter.")
+    if not KEY.fullmatch(key):
+        text = "an Idempotency-Key is made of letters, digits, '.', '_', ':', '~' and '-', at most 200."
+        raise ApiError(400, "rejected", text, "Use a UUID, for example.")
     runs = call.server.runs
     run, is_new = runs.begin(call.agent, key, body, _last_event(call))
     if is_new:
@@ -174,15 +179,16 @@ def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = Fals
         except ApiError:
             runs.drop(call.agent, run)
             raise
-        done.add_done_callback(partial(_failed, call.server, run))
+        done.add_done_callback(partial(_ended, call.server, call.agent, run))
     return run
 
 
-def _failed(server: Server, run: Run, done: Future[None]) -> None:
+def _ended(server: Server, agent: str, run: Run, done: Future[None]) -> None:
     if (error := done.exception()) is not None:
         run.fail(error, server.runs.now())
         if run.error and run.error.status >= 500:
             server.log.trouble("a turn failed", error)
+    server.runs.keep(agent, run)
 
 
 # answers

@@ -30,12 +30,13 @@ class SettingsTable:
             self.put(key, None)
 
     def disown(self) -> None:
-        """Forget what of a copy is not for the memory that is made from it: its index on a server, its limits, and the
-        task that it was at."""
+        """Forget what of a copy is not for the memory that is made from it: its index on a server, its limits, the
+        task that it was at, and what a server knew of it."""
         carried = (
             "key GLOB 'note:*' OR key IN ('embedder', 'vectors_owed', 'purging', 'purges', 'inbox', 'latest_fact')"
         )
-        self._db.run(f"DELETE FROM meta WHERE NOT ({carried}) OR key = ?", (TASK,))
+        served = f"key GLOB '{PROGRAM_VALUE}serve:*'"
+        self._db.run(f"DELETE FROM meta WHERE NOT ({carried}) OR key = ? OR {served}", (TASK,))
 
     def command(self, command_id: str) -> str | None:
         """Return the outcome of a command; None if it was not carried out."""

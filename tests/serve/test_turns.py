@@ -178,3 +178,17 @@ def test_a_task_is_on_disk_before_it_is_acknowledged_and_goes_on_by_itself(place
     again = client.post("/v1/agents/notes/tasks", json={"text": "count"}, headers={"Idempotency-Key": "t"})
     assert again.json()["key"] == "t"
     assert len([each for each in said(place) if each == "count"]) == 1
+
+
+def test_an_import_brings_neither_keys_nor_a_configuration(place: Place, api: Api, client: httpx.Client) -> None:
+    place.model.otherwise("Hello.")
+    client.post(TURNS, json={"text": "hello"}, headers={"Idempotency-Key": "k"})
+    file = place.folder / "notes.db"
+    with place.home.read("notes", embedder=None) as reader:
+        reader.export(file)
+    place.home.import_file(file, "other")
+    assert client.get("/v1/agents/other").json()["config"] is None
+    assert client.get("/v1/agents/other/turns/k").status_code == 404
+    assert client.post("/v1/agents/other/turns", json={"text": "hi"}).json()["error"]["type"] == "no_configuration"
+    assert client.post("/v1/agents", json={"id": "other"}).status_code == 201
+    assert client.post("/v1/agents/other/turns", json={"text": "hi"}).json()["text"] == "Hello."

@@ -1,0 +1,59 @@
+"""Events of turns are kept for an hour, and not without end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from agents.events import Text
+from agents.serve.errors import ApiError
+from agents.serve.limits import ServeLimits
+from agents.serve.runs import Run, Runs
+from tests.support.clock import HandClock
+
+
+def ended(runs: Runs, key: str, text: str = "x") -> Run:
+    run, is_new = runs.begin("notes", key, "body", 0)
+    assert is_new
+    run.add(Text(text))
+    run.end({"text": text}, runs.now())
+    runs.keep("notes", run)
+    return run
+
+
+def test_a_run_is_forgotten_after_its_time_and_one_at_work_is_not() -> None:
+    clock = HandClock(tick=timedelta(0))
+    runs = Runs(ServeLimits(keep_seconds=3600), clock)
+    old = ended(runs, "old")
+    at_work, _ = runs.begin("notes", "at work", "body", 0)
+    clock.set(clock.now() + timedelta(seconds=3500))
+    ended(runs, "later")
+    assert runs.find("notes", "old") is old
+    clock.set(clock.now() + timedelta(seconds=200))
+    ended(runs, "last")
+    assert [runs.find("notes", key) is None for key in ("old", "later", "last")] == [True, False, False]
+    assert runs.find("notes", "at work") is at_work
+
+
+def test_all_together_have_a_limit_in_bytes() -> None:
+    runs = Runs(ServeLimits(keep_bytes=3000), HandClock())
+    for number in range(10):
+        ended(runs, str(number), "x" * 400)
+    kept = [number for number in range(10) if runs.find("notes", str(number))]
+    assert kept == [7, 8, 9]
+
+
+def test_a_failed_run_is_begun_again_with_numbers_that_go_on() -> None:
+    runs = Runs(ServeLimits(), HandClock())
+    run, _ = runs.begin("notes", "k", "body", 0)
+    run.add(Text("x"))
+    run.fail(RuntimeError(), runs.now())
+    again, is_new = runs.begin("notes", "k", "body", 0)
+    assert is_new
+    assert again.first == run.last == 2
+    assert runs.begin("notes", "k", "body", 0) == (again, False)
+    with pytest.raises(ApiError):
+        runs.begin("notes", "k", "other", 0)
+    unknown, _ = runs.begin("notes", "of an earlier process", "body", 57)
+    assert unknown.first == 57
