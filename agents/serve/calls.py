@@ -46,14 +46,9 @@ class Call:
         self.server = server
         self.caller = caller
         self._raw: bytes | None = None
-        self.most_bytes = server.limits.body_bytes
         self.agent = agent  # its name in the home; "" for a request that names none
 
-    async def answer(self, handle: Handler) -> Response:
-        """Answer here, or where the agent is."""
-        return await (self._somewhere(handle) if self.agent and self.server.forward else handle(self))
-
-    async def _somewhere(self, handle: Handler) -> Response:
+    async def somewhere(self, handle: Handler) -> Response:
         """Answer here, or let the worker answer that has the agent open. One that has died is waited for until its
         lease has ended."""
         forward, patience = self.server.forward, self.server.clock.now() + WAIT_FOR_LEASE
@@ -79,14 +74,15 @@ class Call:
         url = str(owner.get("url") or "") if owner else ""
         return url if url and url != self.server.advertised else None
 
-    async def raw_body(self) -> bytes:
-        """Return the body. Raises ApiError (413, 408) if it is too large or too slow."""
+    async def raw_body(self, most: int | None = None) -> bytes:
+        """Return the body, of `most` bytes or as many as are usual. Raises ApiError (413, 408) if it is too large or
+        too slow."""
         if self._raw is None:
-            self._raw = await self._receive()
+            self._raw = await self._receive(most or self.server.limits.body_bytes)
         return self._raw
 
-    async def _receive(self) -> bytes:
-        most, seconds = self.most_bytes, self.server.limits.body_seconds
+    async def _receive(self, most: int) -> bytes:
+        seconds = self.server.limits.body_seconds
         received = bytearray()
         try:
             async with asyncio.timeout(seconds):
@@ -180,7 +176,8 @@ class Endpoint(Route):
 
         async def answer(request: Request) -> Response:
             try:
-                return await (await let_in(request, scope)).answer(handle)
+                call = await let_in(request, scope)
+                return await (call.somewhere(handle) if call.agent and call.server.forward else handle(call))
             except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
                 return error_response(request, error)
 

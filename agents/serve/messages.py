@@ -6,10 +6,9 @@ is told, and the model gets the agent's own window. docs/messages-front.md says 
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from functools import partial
 from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
@@ -138,22 +137,36 @@ class Exchange:
 
 async def create(request: Request) -> Response:
     """Answer a request."""
+    return await _answered(request, _create)
+
+
+async def count_tokens(request: Request) -> Response:
+    """Count what the agent's model would get for a request."""
+    return await _answered(request, _count_tokens)
+
+
+async def _answered(request: Request, handle: Callable[[Call, str], Awaitable[Response]]) -> Response:
+    """Let a request in, and let the worker answer it that has the agent. Errors are answered as the API does."""
     request_id = f"req_{uuid4().hex[:24]}"
     try:
         call = await let_in(request, "write")
-        call.most_bytes = LARGEST_BODY
-        return await call.answer(partial(_create, request_id=request_id))
+        await call.raw_body(LARGEST_BODY)
+        if call.server.forward:
+            return await call.somewhere(lambda call: handle(call, request_id))
+        return await handle(call, request_id)
     except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
-        return _error(request, error, request_id)
+        status, message, headers = _told(error)
+        request.state.error = error
+        return JSONResponse(wire.error(status, message, request_id), status, {**headers, "request-id": request_id})
 
 
 async def _create(call: Call, request_id: str) -> Response:
-    request, body = call.request, await _body(call)
-    asked = read(body)
-    turn = Turn(asked, _digest(body), retried=_retries(request) > 0, key=request.headers.get("idempotency-key", ""))
-    exchange = Exchange(turn, streams=asked.streams)
+    request, raw = call.request, await call.raw_body()
+    key = request.headers.get("idempotency-key", "")
+    turn = await call.in_thread(lambda: _read_turn(raw, retried=_retries(request) > 0, key=key))
+    exchange = Exchange(turn, streams=turn.asked.streams)
     call.server.workers.submit(call.agent, exchange.work).add_done_callback(exchange.ended)
-    if asked.streams:
+    if turn.asked.streams:
         return await _stream(call, exchange, request_id)
     seconds = call.server.limits.answer_seconds
     answer: Answer | None = await exchange.next(seconds)
@@ -185,26 +198,18 @@ async def _stream(call: Call, exchange: Exchange, request_id: str) -> Response:
 
 
 async def _mark(call: Call, turn: Turn) -> None:
-    await call.with_agent(lambda agent: mark_sent(agent.memory, turn.digest))
+    """Note that the answer was sent. If that fails, the same request would get the same answer."""
+    with suppress(ApiError, PagerError):
+        await call.with_agent(lambda agent: mark_sent(agent.memory, turn.digest))
 
 
 class _Undo(Exception):
     """Rolls back what was only tried."""
 
 
-async def count_tokens(request: Request) -> Response:
-    """Count what the agent's model would get for a request."""
-    request_id = f"req_{uuid4().hex[:24]}"
-    try:
-        call = await let_in(request, "write")
-        call.most_bytes = LARGEST_BODY
-        return await call.answer(partial(_count_tokens, request_id=request_id))
-    except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
-        return _error(request, error, request_id)
-
-
 async def _count_tokens(call: Call, request_id: str) -> Response:
-    asked = read(await _body(call), counts=True)
+    raw = await call.raw_body()
+    asked = await call.in_thread(lambda: read(_parsed(raw), counts=True))
     tokens = await call.in_line(lambda agent: _count(agent, asked))
     return JSONResponse({"input_tokens": tokens}, headers={"request-id": request_id})
 
@@ -234,8 +239,12 @@ def _check(asked: Asked, agent: Agent) -> tuple[str, ...]:
     return check_for(asked, provider=model.provider, thinking=model.thinking, own_tools=agent.tool_names)
 
 
-async def _body(call: Call) -> Any:
-    raw = await call.raw_body()
+def _read_turn(raw: bytes, *, retried: bool, key: str) -> Turn:
+    body = _parsed(raw)
+    return Turn(read(body), _digest(body), retried=retried, key=key)
+
+
+def _parsed(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
@@ -251,12 +260,6 @@ def _digest(body: Json) -> str:
 def _retries(request: Request) -> int:
     given = request.headers.get("x-stainless-retry-count", "")
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
-
-
-def _error(request: Request, error: Exception, request_id: str) -> Response:
-    status, message, headers = _told(error)
-    request.state.error = error
-    return JSONResponse(wire.error(status, message, request_id), status, {**headers, "request-id": request_id})
 
 
 def _told(error: Exception) -> tuple[int, str, dict[str, str]]:

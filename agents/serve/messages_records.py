@@ -94,7 +94,7 @@ def store_record(memory: Memory, digest: str, record: Record) -> None:
 def last_step(memory: AnyMemory) -> str:
     """Return the newest step of the conversation; "s0" before the first."""
     offset = 0
-    while rows := memory.inspect.steps(offset, 10).rows:
+    while rows := memory.inspect.steps(offset, max(1, min(50, offset))).rows:  # nearly always the first one
         for row in rows:
             if row.kind != "record":
                 return row.page_id

@@ -230,8 +230,7 @@ class Sleeper:
         usd = self._prices.usd(usage) if self._prices else None
         self._spent.usd += usd or 0.0
         note(usage, usd)
-        said = "
-".join(str(block.get("text", "")) for block in message["content"] if block.get("type") == "text")
+        said = "\n".join(str(block.get("text", "")) for block in message["content"] if block.get("type") == "text")
         return Answer(said, message.get("stop_reason") == "max_tokens")
 
 

@@ -32,9 +32,13 @@ class Setup:
         self.save_with = markup.SAVE_WITH.get(kind)  # None: the model cannot save anything, so no notice is given
         self.system_text = "\n\n".join(filter(None, (head, words, markup.skills(skills, kind))))
         self.options: Json = {}  # parameters of each request from now on, which belong to no epoch
-        self._own = self.system_text, self.tools
         self.more: tuple[str, Sequence[Json], Json] = ("", (), {})
         self._count()
+        self._own = self._extended = self._parts
+
+    @property
+    def _parts(self) -> tuple[str, list[Json], Counts, Counts]:
+        return self.system_text, self.tools, self.system_counts, self._tool_counts
 
     def _count(self) -> None:
         self.system_counts = tokens.count(self.system_text)
@@ -44,15 +48,17 @@ class Setup:
 
     def extend(self, instructions: str, tools: Sequence[Json], options: Json) -> None:
         """Put instructions and tools behind the program's own, in the place of what was put there before."""
-        self.options, before = options, self.more[:2]
-        self.more = (instructions, tools, options)
-        if before == (instructions, tools):
-            return
-        system, own = self._own
+        self.options, self.more = options, (instructions, tools, options)
         more = markup.disarm(str(blocks.clean(instructions)).strip())
-        self.system_text = "\n\n".join(filter(None, (system, more)))
-        self.tools = [*own, *(blocks.map_strings(tool, markup.disarm, keys=True) for tool in tools)]
+        system = "\n\n".join(filter(None, (self._own[0], more)))
+        every = [*self._own[1], *(blocks.map_strings(tool, markup.disarm, keys=True) for tool in tools)]
+        for known in (self._own, self._extended):  # a client brings the same each time, and counting is slow
+            if known[:2] == (system, every):
+                self.system_text, self.tools, self.system_counts, self._tool_counts = known
+                return
+        self.system_text, self.tools = system, every
         self._count()
+        self._extended = self._parts
 
     def tools_after(self, *, calls: bool) -> list[Json]:
         """Return the tools. Without any, calls of earlier days still need a definition to be valid."""

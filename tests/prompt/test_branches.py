@@ -42,7 +42,7 @@ def test_from_the_beginning_nothing_is_in_the_prompt_not_even_in_its_digest(tmp_
     talk.memory.branch(None, "a client began anew")
     talk.ask("say hello")
     assert said(talk) == ["say hello"]
-    assert "turn 1" not in talk_text(talk)
+    assert "<digest" not in talk_text(talk)
 
 
 def test_the_branch_that_was_left_comes_back_with_its_newest_turns_and_its_digest(tmp_path: Path) -> None:

@@ -291,6 +291,21 @@ def test_killed_behind_the_reply_the_answer_is_read_and_the_model_not_asked_agai
     agent.close()
 
 
+def test_killed_behind_the_reply_a_client_that_has_read_it_may_go_on_at_once(tmp_path: Path) -> None:
+    agent, _ = numbered(tmp_path)
+    messages = [{"role": "user", "content": "hello"}]
+    run(agent, asked(messages), finishes=False)
+    agent.close()
+    agent, model = numbered(tmp_path)
+    history = [*messages, {"role": "assistant", "content": "reply 1"}, {"role": "user", "content": "and?"}]
+    after = asked(history)
+    run(agent, after)
+    assert after.plan.kind == "begun"
+    assert _flat(model.requests[-1]["messages"])[-3:] == ["hello", "reply 1", "and?"]
+    assert not agent.memory.check()
+    agent.close()
+
+
 KINDS = ("say", "tool", "go back", "edit", "retry", "anew", "elsewhere", "reopen")
 MOVES = st.lists(
     st.tuples(st.sampled_from([*KINDS, "say"]), st.integers(0, 99)), min_size=1, max_size=25,

@@ -10,6 +10,7 @@ import anthropic
 import pytest
 
 from agents.agent import Agent
+from agents.testing import http_error
 from pager.types import Json
 from tests.standin import Reply, call
 from tests.support.front import WEATHER, Chat, Front, front_in, said_in, text_of
@@ -106,6 +107,18 @@ def test_a_missing_result_is_refused_in_the_apis_words(front: Front) -> None:
     chat.say("How is it?")
     with pytest.raises(anthropic.BadRequestError, match="`tool_use` ids were found without `tool_result` blocks"):
         chat.say("Well?")
+
+
+def test_another_result_for_a_call_that_was_answered_is_another_branch(front: Front) -> None:
+    front.provider.script(Reply("I look.", CALL), http_error(400, "no"), "It rains.")
+    chat = Chat(front, tools=[WEATHER])
+    asked = chat.say("How is it?")
+    with pytest.raises(anthropic.InternalServerError):
+        chat.result(asked, "sunny")
+    chat.messages.pop()
+    assert text_of(chat.result(asked, "rain")) == "It rains."
+    assert chat.history == "begun; told=3"
+    assert results(front.requests[-1]) == ["rain"]
 
 
 def test_tool_choice_forces_the_clients_tool(front: Front) -> None:
