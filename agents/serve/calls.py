@@ -46,9 +46,14 @@ class Call:
         self.server = server
         self.caller = caller
         self._raw: bytes | None = None
+        self.most_bytes = server.limits.body_bytes
         self.agent = agent  # its name in the home; "" for a request that names none
 
-    async def somewhere(self, handle: Handler) -> Response:
+    async def answer(self, handle: Handler) -> Response:
+        """Answer here, or where the agent is."""
+        return await (self._somewhere(handle) if self.agent and self.server.forward else handle(self))
+
+    async def _somewhere(self, handle: Handler) -> Response:
         """Answer here, or let the worker answer that has the agent open. One that has died is waited for until its
         lease has ended."""
         forward, patience = self.server.forward, self.server.clock.now() + WAIT_FOR_LEASE
@@ -81,7 +86,7 @@ class Call:
         return self._raw
 
     async def _receive(self) -> bytes:
-        most, seconds = self.server.limits.body_bytes, self.server.limits.body_seconds
+        most, seconds = self.most_bytes, self.server.limits.body_seconds
         received = bytearray()
         try:
             async with asyncio.timeout(seconds):
@@ -175,8 +180,7 @@ class Endpoint(Route):
 
         async def answer(request: Request) -> Response:
             try:
-                call = await _let_in(request, scope)
-                return await (call.somewhere(handle) if call.agent and call.server.forward else handle(call))
+                return await (await let_in(request, scope)).answer(handle)
             except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
                 return error_response(request, error)
 
@@ -203,7 +207,8 @@ def endpoint(
     return decorate
 
 
-async def _let_in(request: Request, scope: Scope) -> Call:
+async def let_in(request: Request, scope: Scope) -> Call:
+    """Return the request as a call. Raises ApiError if its key is not valid, or may not do this."""
     server: Server = request.app.state.server
     known = server.keys.are_fresh  # then nothing is read
     caller = caller_of(request, server) if known else await to_thread.run_sync(lambda: caller_of(request, server))

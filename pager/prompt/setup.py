@@ -16,7 +16,7 @@ NO_TOOL: Json = {
 
 
 class Setup:
-    """The program's part of the prompt, with its counts."""
+    """The program's part of the prompt, with its counts. `extend` puts what a client brings behind it."""
 
     def __init__(
         self, instructions: str, tools: Sequence[Json], model: str, thinking: str, cache_ttl: str | None,
@@ -31,10 +31,28 @@ class Setup:
         words = markup.HOW_IT_WORKS[kind]
         self.save_with = markup.SAVE_WITH.get(kind)  # None: the model cannot save anything, so no notice is given
         self.system_text = "\n\n".join(filter(None, (head, words, markup.skills(skills, kind))))
+        self.options: Json = {}  # parameters of each request from now on, which belong to no epoch
+        self._own = self.system_text, self.tools
+        self.more: tuple[str, Sequence[Json], Json] = ("", (), {})
+        self._count()
+
+    def _count(self) -> None:
         self.system_counts = tokens.count(self.system_text)
         of_provider = [MEMORY_TOOL for tool in self.tools if blocks.is_memory_tool(tool)]
         definitions = tokens.count(blocks.dump(self.tools or [NO_TOOL]))
         self._tool_counts = Counts.sum([definitions, TOOLS_OVERHEAD, *of_provider])
+
+    def extend(self, instructions: str, tools: Sequence[Json], options: Json) -> None:
+        """Put instructions and tools behind the program's own, in the place of what was put there before."""
+        self.options, before = options, self.more[:2]
+        self.more = (instructions, tools, options)
+        if before == (instructions, tools):
+            return
+        system, own = self._own
+        more = markup.disarm(str(blocks.clean(instructions)).strip())
+        self.system_text = "\n\n".join(filter(None, (system, more)))
+        self.tools = [*own, *(blocks.map_strings(tool, markup.disarm, keys=True) for tool in tools)]
+        self._count()
 
     def tools_after(self, *, calls: bool) -> list[Json]:
         """Return the tools. Without any, calls of earlier days still need a definition to be valid."""

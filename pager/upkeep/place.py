@@ -148,6 +148,7 @@ class Directory(Place):
             why = f"({error.strerror}). Choose a directory that you may write to"
             raise StorageError(f"{files.directory} cannot be created {why}.") from None
         lock = AgentLock(files.lock)
+        is_new = not files.database.exists()
         try:
             if (lock.had_owner or files.index.exists()) and not files.database.exists():
                 raise StorageError(
@@ -158,6 +159,8 @@ class Directory(Place):
             store = Store(files.database, clock)
             lock.write_owner(clock)
         except BaseException:
+            if is_new:
+                files.remove_database()
             lock.release()
             raise
         return Opened(store, files.index, self.commands, lock.release)
