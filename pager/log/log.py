@@ -91,7 +91,9 @@ class Log:
             # SQLite may have written the first page of a new file in place: it is sent as a whole once.
             if page * len(data) <= self._restored.size_bytes and (page > 1 or self._has_sent):
                 begin = (page - 1) * len(data)
-                found[page] = self._wal.before(page, changes) or os.pread(self._file, len(data), begin)
+                old = self._wal.before(page, changes) or os.pread(self._file, len(data), begin)
+                if len(old) == len(data):
+                    found[page] = old
         return found
 
     def _resolve(self, changes: Changes) -> None:
