@@ -207,7 +207,7 @@ class Sleeper:
         with self._request(self._model.name) as note:
             return self._stream(self._model, system, text, stop, note)
 
-    def _stream(self, model: Model, system: str, text: str, stop: Stop, note: Note) -> str:
+    def _stream(self, model: Model, system: str, text: str, stop: Stop, note: Note) -> Answer:
         limits = self._memory.limits
         room = limits.limit_tokens - count_tokens(system) - count_tokens(text)
         # An agent that is to answer briefly has no less to note.

@@ -267,7 +267,7 @@ class PageChooser:
             (fact, hit)
             for number, fact in old.items()
             for hit in turns
-            if hit.at < superseding[number].valid_from and len(hit.text) <= COPIED * len(fact.text)
+            if hit.at < (superseding[number].valid_from or hit.at) and len(hit.text) <= COPIED * len(fact.text)
         ]
         said = self._say_no_more([(fact.text, hit.text) for fact, hit in pairs])
         gone = {hit.page_id for (_, hit), is_old in zip(pairs, said, strict=True) if is_old}
