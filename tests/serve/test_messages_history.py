@@ -211,6 +211,10 @@ def server_to_kill(front: Front, folder: Path) -> Iterator[tuple[subprocess.Pope
         process.stdout.close()
 
 
+def client_of(front: Front, url: str) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=f"{url}/a/clerk", api_key=front.key, max_retries=0)
+
+
 @pytest.mark.slow
 def test_killed_between_request_and_answer_the_request_sent_again_is_one_turn(tmp_path: Path) -> None:
     with front_in(tmp_path) as front:
@@ -222,13 +226,11 @@ def test_killed_between_request_and_answer_the_request_sent_again_is_one_turn(tm
                 return Reply("nobody hears this")
 
             front.provider.replies = dies
-            client = anthropic.Anthropic(base_url=f"{url}/a/clerk", api_key=front.key, max_retries=0)
-            with pytest.raises(anthropic.APIConnectionError):
+            with client_of(front, url) as client, pytest.raises(anthropic.APIConnectionError):
                 client.messages.create(**HELLO)
             process.wait()
         front.provider.replies = lambda _: Reply("Here I am.")
-        with server_to_kill(front, tmp_path) as (_, url):
-            client = anthropic.Anthropic(base_url=f"{url}/a/clerk", api_key=front.key, max_retries=0)
+        with server_to_kill(front, tmp_path) as (_, url), client_of(front, url) as client:
             assert text_of(client.messages.create(**HELLO)) == "Here I am."
         with front.memory() as memory:
             assert [row.kind for row in memory.inspect.steps(0, 9).rows] == ["assistant", "user"]

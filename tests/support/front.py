@@ -8,7 +8,7 @@ with front_in(tmp_path) as front:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,9 @@ from anthropic.types import Message
 
 from agents.httpd import HttpServer
 from agents.serve.app import make_app
-from agents.serve.keys import Keys
 from agents.serve.limits import ServeLimits
 from agents.serve.server import Server
 from pager import Memory
-from pager.clock import SystemClock
 from pager.home import Home
 from pager.types import Json
 from tests.standin import Standin
@@ -52,16 +50,18 @@ class Front:
         text = AGENT.format(url=provider.base_url, window=window, model=model, more=more)
         self.file.write_text(text, encoding="utf-8")
         self.open()
-        self.key = Keys(self.home, SystemClock()).add("tests", "", "write", None)[1]
+        self.key = self.server.keys.add("tests", "", "write", None)[1]
         if not self.home.exists("clerk"):
             self.server.instances.make("clerk", "clerk")
         self.client = self.client_of()
 
     def open(self) -> None:
+        self._clients = ExitStack()
         self.server = Server(self.home, [self.file], limits=ServeLimits(grace_seconds=5.0))
         self.http = HttpServer(make_app(self.server), port=0).start()
 
     def close(self) -> None:
+        self._clients.close()
         self.server.close()
         self.http.close()
 
@@ -74,7 +74,8 @@ class Front:
     def client_of(self, **options: Any) -> Anthropic:
         """Return the SDK's client, with the key in one of its two headers."""
         given = {"api_key": self.key, "max_retries": 0, **options}
-        return Anthropic(base_url=f"{self.http.url}/a/clerk", timeout=60.0, **given)
+        client = Anthropic(base_url=f"{self.http.url}/a/clerk", timeout=60.0, **given)
+        return self._clients.enter_context(client)
 
     def post(self, body: Json, path: str = "messages", **headers: str) -> httpx2.Response:
         """Send a request as it stands."""
