@@ -39,7 +39,7 @@ def workers(place: Place, opened: ExitStack, count: int = 2) -> list[tuple[subpr
 
 def owner(place: Place) -> str | None:
     found = place.home.owner("notes")
-    return found and found["url"]
+    return str(found["url"]) if found else None
 
 
 def test_a_request_is_passed_on_to_the_worker_that_has_the_agent(fleet: Place) -> None:
