@@ -9,7 +9,18 @@ from typing import Any, Literal, cast
 from pager.types import Movement, Usage
 
 StopReason = Literal[
-    "answered", "done", "failed", "steps", "repeated", "usd", "minutes", "approval", "cancelled", "cut", "refused"
+    "answered",
+    "done",
+    "failed",
+    "steps",
+    "repeated",
+    "usd",
+    "minutes",
+    "approval",
+    "calls",
+    "cancelled",
+    "cut",
+    "refused",
 ]
 
 
@@ -44,6 +55,7 @@ class Replied:
     usd: float | None
     window_tokens: int
     usable_tokens: int
+    stop_sequence: str | None = None  # of those that the request named
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +133,13 @@ def calls_at_provider(content: Sequence[Mapping[str, Any]]) -> Iterator[ToolStar
 
 @dataclass(frozen=True, slots=True)
 class HelperEvent:
-    """Something that happened in a helper, an agent of this `name` which answers the call."""
+    """Something that happened in a helper, an agent of this `name` and with this model, which answers the call."""
 
     call_id: str
     name: str
     inner: Event
+    model: str
+    provider: str
 
 
 Event = (

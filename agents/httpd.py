@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 from collections.abc import MutableMapping
+from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, Self
 
@@ -74,20 +75,20 @@ class HttpServer:
         """Serve in a thread. Return when requests are answered. Raise RejectedError if the application cannot start."""
         self._thread.start()
         self._ready.wait()
-        if not self._server.started:
-            self._listening.close()
-            raise RejectedError("the server could not start; the log says why.")
+        self._check_started()
         return self
 
     def run(self) -> None:
         """Serve in the foreground, which must be the main thread, until SIGTERM, or until Ctrl-C, which raises
-        KeyboardInterrupt. Answers under way are finished first, but for `stop_seconds` at most."""
+        KeyboardInterrupt. Answers under way are finished first, for `stop_seconds` at most. Raise RejectedError if the
+        application cannot start."""
         before = signal.signal(signal.SIGTERM, self._stop)  # uvicorn raises it again when it has stopped
         try:
-            self._server.run(sockets=[self._listening])
+            self._serve()
         finally:
             signal.signal(signal.SIGTERM, before)
             self._listening.close()
+        self._check_started()
 
     def close(self) -> None:
         """Stop, and end the connections that clients keep open. Answers under way have `stop_seconds`."""
@@ -104,9 +105,18 @@ class HttpServer:
 
     def _run_in_thread(self) -> None:
         try:
-            self._server.run(sockets=[self._listening])
+            self._serve()
         finally:
             self._ready.set()
+
+    def _serve(self) -> None:
+        with suppress(SystemExit):  # so uvicorn ends if the application cannot start
+            self._server.run(sockets=[self._listening])
+
+    def _check_started(self) -> None:
+        if not self._server.started:
+            self._listening.close()
+            raise RejectedError("the server could not start; the log says why.")
 
     def _stop(self, *_: object) -> None:
         self._server.should_exit = True
@@ -121,9 +131,10 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=512)
-        # What it accepts inherits it. Without it an answer in two pieces waits 40 ms for the client's acknowledgement.
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listening
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         raise RejectedError(f"{host}:{port} cannot be served: {why}. Choose another port; 0 is a free one.") from None
+    # Connections inherit it. uvicorn sends the head and the body of an answer as two pieces; asyncio does not set it
+    # on sockets that it did not make: without it an answer can wait 40 ms for the client's acknowledgement.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

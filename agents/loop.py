@@ -3,14 +3,14 @@
 A turn reads from top to bottom here: `run`, then the tool calls, then one step (a request and its reply), then
 waiting and committing. Everything is on disk before the next thing happens: the request's words before the model is
 called, a reply before its tools run, a result before the next call. So the loop can be left at any moment and `run`
-again: it goes on from what is on disk. It stops when the turn is answered, a limit holds, a call waits for a person, or
-`stop` was called. At `max_steps`, and when the same call has failed three times, the model is asked once more without
-tools, so that a person gets an answer.
+again: it goes on from what is on disk. It stops when the turn is answered, a limit holds, a call waits for a person or
+for whoever asked, or `stop` was called. At `max_steps`, and when the same call has failed three times, the model is
+asked once more without tools, so that a person gets an answer.
 """
 
 import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
@@ -107,15 +107,17 @@ class Loop:
             self._memory.answer_interrupted(rerun=[tool.name for tool in self._tools.values() if tool.idempotent])
 
     def run(
-        self, on_reply: Callable[[], object] = lambda: None, before_request: Callable[[], bool] = lambda: True
-    ) -> Generator[Event]:
+        self, on_reply: Callable[[], object] = lambda: None, before_request: Callable[[], bool] = lambda: True,
+        elsewhere: Collection[str] = (),
+    ) -> Generator[Event]:  # fmt: skip
         """Answer the open turn. `on_reply` is called in the transaction that commits a reply, or the result of a
         helper: whatever was paid for; `before_request` behind the results of each. Where that returns False, the turn
-        ends without another request."""
+        ends without another request. Calls of the tools `elsewhere` are left to the caller."""
         stop_reason = ""
         while self._memory.turn_is_open:
             if calls := self._memory.open_calls:
-                unapproved = yield from self._answer_calls(calls, on_reply)
+                ours = [call for call in calls if call.name not in elsewhere]
+                unapproved = yield from self._answer_calls(ours, on_reply)
                 if unapproved:
                     why = f": {unapproved.why}" if unapproved.why else ""
                     asked = f"{unapproved.name}({json.dumps(unapproved.input, ensure_ascii=False)})"
@@ -125,7 +127,13 @@ class Loop:
                 if not self._memory.turn_is_open:
                     stop_reason = OUTPUT_FULL  # too many cut replies in a row: these calls were the last of the turn
                     break
-            left_open = bool(self._memory.open_calls)  # stopped between two of them, or in a helper
+            left_open = self._memory.open_calls  # stopped between two of them, or in a helper
+            if left_open and all(call.name in elsewhere for call in left_open):
+                names = ", ".join(call.name for call in left_open)
+                for call in left_open:
+                    self._memory.hold_call(call.id)  # who resumes the turn without that tool does not answer it
+                yield Stopped("calls", f"{names}: results of calls that run elsewhere are missing.")
+                return
             if not left_open and not before_request() and self._memory.end_turn():
                 break
             if stopped := self._reason_to_stop():
@@ -199,7 +207,7 @@ class Loop:
         for call in calls:
             tool = self._tools.get(call.name)
             outcome = None
-            asks = tool is not None and tool.asks(call.input)
+            asks = tool.asks(call.input) if tool else call.awaits_approval  # one of a tool that runs elsewhere
             if not asks or call.begun:
                 yield ToolStarted(call.id, call.name, call.input)
                 outcome = self._run_call(call, tool)
@@ -303,7 +311,8 @@ class Loop:
                 if stop_reason == WINDOW_FULL and self._memory.turn_is_open and not self._memory.open_calls:
                     yield StreamLost("the reply reached the end of the window; the oldest steps make room", 0.0)
                 yield from _calls_at_provider(reply.message.get("content"))
-                yield Replied(step, usage, usd, request.tokens, self._memory.limits.usable_tokens)
+                usable, sequence = self._memory.limits.usable_tokens, reply.message.get("stop_sequence")
+                yield Replied(step, usage, usd, request.tokens, usable, sequence)
                 return stop_reason
 
     def _leave_out_media(self, error: MediaRefusedError) -> Generator[StreamLost]:

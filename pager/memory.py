@@ -192,11 +192,12 @@ class Memory:
     @locked
     def append_user(
         self, content: Content, *, name: str | None = None, at: Moment | None = None,
-        source: str | Collection[str] | None = None,
+        source: str | Collection[str] | None = None, recall: bool = True,
     ) -> str:  # fmt: skip
         """Append a user message, on disk when this returns. Return its id. In an open turn it belongs to that turn.
 
-        An untrusted `source`, or several, label what the agent writes after it has read it.
+        An untrusted `source`, or several, label what the agent writes after it has read it. With `recall` the memory
+        puts in front of it what may help; one that was answered already needs none.
         """
         if not isinstance(content, str):
             check_user(content)
@@ -204,11 +205,14 @@ class Memory:
         moment = moment_of(at, self._clock)
         self._prompt.refuse_if_open()
         self._process_inbox()
-        return self._append_user(content, name, moment, untrusted_among(source) if source else ())
+        return self._append_user(content, name, moment, untrusted_among(source) if source else (), recall=recall)
 
-    def _append_user(self, content: Content, name: str | None, moment: int, own: Sequence[str] = ()) -> str:
+    def _append_user(
+        self, content: Content, name: str | None, moment: int, own: Sequence[str] = (), *, recall: bool = True
+    ) -> str:
         """Append a user message, with its own untrusted sources, and what is recalled for it. Return its id."""
-        recalled = self._choose(content if isinstance(content, str) else _text_of(blocks.as_blocks(content)))
+        text = content if isinstance(content, str) else _text_of(blocks.as_blocks(content))
+        recalled = self._choose(text) if recall else []
         lines, sources = (texts_of(recalled), sources_of(recalled)) if recalled else ((), frozenset[str]())
         sources = frozenset(union(sources, own)) if own else sources
         with self._store.transaction():
@@ -298,6 +302,34 @@ class Memory:
     def leave_turn(self, why: str) -> None:
         """End the turn as it stands. Open calls are answered with `why` and are never run; no answer is owed."""
         self._prompt.leave_turn(require_text(why, "why"))
+
+    @locked
+    def offer(self, *, instructions: str = "", tools: Sequence[Json] = (), options: Json | None = None) -> None:
+        """Put what a client of the program brings behind its own instructions and tools, from the next request on, in
+        the place of what was put there before. `options` are parameters that each request gets, such as a temperature.
+
+        Raises WindowTooSmallError if they leave no room for a conversation.
+        """
+        require_text(instructions, "instructions")
+        check_tools(tools)
+        self._prompt.offer(instructions, blocks.clean(list(tools)), options or {})
+
+    @locked
+    def branch(self, after: str | None, reason: str) -> None:
+        """Go back: what is said next follows the step `after`, the end of a turn, or nothing.
+
+        What was said since leaves the prompt and stays findable; a turn that is open is left. Of an earlier branch the
+        newest turns come back into the prompt. Raises RejectedError if `after` does not end a turn.
+        """
+        from pager.prompt import branches
+
+        step = 0 if after is None else read_step_id(after)
+        branches.check(self._store, step)
+        with self._prompt.transaction():
+            if self.turn_is_open:
+                self._prompt.leave_turn(require_text(reason, "reason"))
+            branches.go_back(self._store, self._window, step, reason)
+            self._prompt.start_anew()
 
     @locked
     def undo(self, *, actor: str = PERSON) -> Withdrawn:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 STOPPED = {"answered": DONE, "done": DONE, "failed": FAILED, "steps": LIMIT, "repeated": LIMIT, "usd": LIMIT,
-           "minutes": LIMIT, "approval": LIMIT, "cancelled": INTERRUPTED, "cut": FAILED, "refused": FAILED}  # fmt: skip
+           "minutes": LIMIT, "approval": LIMIT, "calls": LIMIT, "cancelled": INTERRUPTED, "cut": FAILED,
+           "refused": FAILED}  # fmt: skip
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -220,6 +220,7 @@ SENTENCES: dict[str, Callable[[Movement, AnyMemory], str]] = {
         + f", {row.tokens:,} tokens"
     ),
     "evict": lambda row, _: f"{row.page_id} left the prompt with {row.tokens:,} tokens, because {row.reason}",
+    "branch": lambda row, _: f"the conversation went back behind {row.page_id or 'its beginning'}: {row.reason}",
     "drop": lambda row, _: f"{row.page_id} was taken out of the prompt: {row.reason}",
     "reopen": lambda row, _: f"{row.page_id} is true as before: {row.reason}",
     "sleep": lambda row, _: f"{row.actor}: {row.reason}",

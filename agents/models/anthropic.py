@@ -104,7 +104,7 @@ class AnthropicModel(Reachable):
             return self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
 
     def _params(self, params: Json) -> Json:
-        return {"model": self.name, **params, **({"thinking": self._thinking} if self._thinking else {})}
+        return {"model": self.name, **({"thinking": self._thinking} if self._thinking else {}), **params}
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         """Send a request, yield the reply as it comes and return it whole."""

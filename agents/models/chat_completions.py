@@ -29,6 +29,7 @@ STOP_REASONS = {
 }
 # How servers end a reply that they could not finish.
 BROKEN_OFF = frozenset({"error", "abort", "network_error", "insufficient_system_resource"})
+SAMPLING = {"temperature": "temperature", "top_p": "top_p", "stop_sequences": "stop"}
 TOOL_CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 
 
@@ -59,10 +60,18 @@ def request_body(params: Json, *, reasoning_back: bool = False) -> Json:
     body: Json = {"messages": messages}
     if tools := params.get("tools"):
         body["tools"] = [_tool(tool) for tool in tools]
+    return body | _options(params)
+
+
+def _options(params: Json) -> Json:
+    """Return what a request says of its reply, but for its length."""
+    found: Json = {wire: params[name] for name, wire in SAMPLING.items() if name in params}
     if choice := params.get("tool_choice"):
         named = {"type": "function", "function": {"name": choice.get("name")}}
-        body["tool_choice"] = TOOL_CHOICES.get(choice["type"], named)
-    return body
+        found["tool_choice"] = TOOL_CHOICES.get(choice["type"], named)
+        if choice.get("disable_parallel_tool_use"):
+            found["parallel_tool_calls"] = False
+    return found
 
 
 def _user_messages(blocks: list[Json], calls: list[Json]) -> Iterator[Json]:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agents.serve.calls import Endpoint, caller_of, error_response
 from agents.serve.errors import ApiError
 from agents.serve.memory import MEMORY
+from agents.serve.messages import MESSAGES
 from agents.serve.openapi import as_page, describe
 from agents.serve.roster import AGENTS
 from agents.serve.server import Server
@@ -30,7 +31,7 @@ def make_app(server: Server) -> Starlette:
     """Return the application. `server` is closed by whoever made it, before the application stops answering."""
     routes: list[BaseRoute] = [
         Route("/healthz", _health), Route("/metrics", _metrics), Route("/openapi.json", _openapi),
-        Route("/docs", _docs), *ENDPOINTS, *view_routes(server),
+        Route("/docs", _docs), *ENDPOINTS, *MESSAGES, *view_routes(server),
     ]  # fmt: skip
     app = Starlette(routes=routes, exception_handlers={404: _nothing_here, 405: _nothing_here})
     app.state.server = server

@@ -17,9 +17,9 @@ from typing import Any, Protocol, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from agents.logs import log
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.testing import wire
 from agents.testing.faults import Fault
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 from agents.testing.wire import ApiError
 from pager.errors import RejectedError
 from pager.types import Json

@@ -15,6 +15,7 @@ from pager.reader import MemoryReader
 from pager.types import Json
 
 MOST_REFUSED = 5
+MOST_OPEN = 64  # readers, of three files each
 MOST_RETIRED = 4  # readers that were replaced a moment ago
 
 
@@ -36,7 +37,7 @@ class Readers:
         self._openings = count(1)
         self._open_lock = Lock()
         self._edit_lock = Lock()
-        self._figures: dict[str, tuple[str, Json]] = {}  # of each agent at a revision
+        self._figures: dict[str, tuple[object, Json]] = {}  # of each agent at a version of its place
         self._sent: dict[str, list[Json]] = {}  # commands from here that were not applied: id, kind, arguments
 
     def reader(self, name: str) -> MemoryReader:
@@ -60,6 +61,8 @@ class Readers:
             if opened is None or opened.file != file:  # another agent of that name, or a newer copy
                 if opened is not None:
                     self._retire(opened)
+                elif len(self._open) >= MOST_OPEN:
+                    self._retire(self._open.pop(next(iter(self._open))))
                 reader = self.home.read(name, **(embedders.for_command(place, None) if searches else {}))
                 opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
             return opened
@@ -73,10 +76,14 @@ class Readers:
     def summary(self, name: str) -> Json:
         """Return an agent's figures; if it cannot be read, why."""
         try:
-            running, revision = self.home.owner(name), self.revision(name)
+            place = self.home.existing(name)
+            running, version = place.owner(), place.version()
             known = self._figures.get(name)
-            if known is None or known[0] != revision:
-                known = self._figures[name] = (revision, to_json(figures(self.reader(name))))
+            if known is None or known[0] != version:
+                with self.home.read(
+                    name
+                ) as reader:  # closed at once: a home may have more agents than files can be open
+                    known = self._figures[name] = (version, to_json(figures(reader)))
         except PagerError as error:
             return {"name": name, "trouble": str(error)}
         except OSError as error:  # it was deleted a moment ago

@@ -75,7 +75,7 @@ class View:
         if scope["type"] != "http":
             await self._routes(scope, receive, send)
             return
-        scope["app"] = self  # then the router raises HTTPException where nothing is found
+        scope.setdefault("app", self)  # with one, the router raises HTTPException where nothing is found
         try:
             allowed = await self._access(Request(scope))
             if isinstance(allowed, Response):
@@ -152,7 +152,11 @@ async def _edit(request: Request) -> Response:
 
 def _agent(request: Request) -> tuple[Allowed, str]:
     allowed: Allowed = request.scope["allowed"]
-    return allowed, allowed.in_home(request.path_params["name"])
+    own = request.path_params["name"]
+    name = allowed.in_home(own)
+    if not allowed.readers.home.exists(name):  # the home's own error would name the agents of others
+        raise NotFoundError(f"there is no agent {own!r}.")
+    return allowed, name
 
 
 async def _file(request: Request) -> Response:

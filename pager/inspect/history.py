@@ -46,6 +46,11 @@ class History:
             raise NotFoundError(f"there is no step {step!r}.")
         return self._store.conversation.originals(number)
 
+    def stop_reason(self, step: str) -> str:
+        """Return why the model stopped in a reply, as it said; "" for a step that is no reply."""
+        row = self._store.conversation.step(read_step_id(step))
+        return str(row["stop_reason"] or "") if row is not None else ""
+
     def days(self, *, without: Collection[str] = ()) -> dict[str, int]:
         """Return the days on which something was said, oldest first, with its bytes; some steps may be left out."""
         days: dict[str, int] = {}

@@ -99,19 +99,23 @@ class Inspection:
 
     def window(self, at: str | None = None) -> WindowUse:
         """Return how full the window is, or was in the request that the step `at` answered."""
-        return self.window_and_steps(at)[0]
+        with self._store.transaction():
+            return self._window(*self._prompt(at), at)
 
     def window_and_steps(self, at: str | None = None) -> tuple[WindowUse, tuple[ResidentStep, ...]]:
         """Return `window`, and the steps that it holds."""
         with self._store.transaction():
             state, counter = self._prompt(at)
-            before = _step_number(at)
-            limits = stored_limits(self._store, before)
-            movements = self._store.ledger.movements(events=["epoch", "notice"], limit=1, before_step=before)
-            reason, noticed = self._epoch_reason(before), [row.event for row in movements] == ["notice"]
-            ended = at is None and not state.epoch_lives
-            window = window_of(state, counter, limits, epoch_reason=reason, noticed=noticed, ended=ended)
+            window = self._window(state, counter, at)
         return window, steps_of(state, counter, self._zone)
+
+    def _window(self, state: PromptState, counter: Counter, at: str | None) -> WindowUse:
+        before = _step_number(at)
+        limits = stored_limits(self._store, before)
+        movements = self._store.ledger.movements(events=["epoch", "notice"], limit=1, before_step=before)
+        reason, noticed = self._epoch_reason(before), [row.event for row in movements] == ["notice"]
+        ended = at is None and not state.epoch_lives
+        return window_of(state, counter, limits, epoch_reason=reason, noticed=noticed, ended=ended)
 
     def pieces(self, at: str | None = None) -> tuple[PromptPiece, ...]:
         """Return the blocks of a request in their order, with titles, tokens and pages."""

@@ -9,7 +9,8 @@ import fcntl
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pager.errors import StorageError
@@ -34,9 +35,10 @@ class Cache:
                 raise NotADirectoryError(errno.ENOTDIR, "it is a link")
             foreign_files.refuse_others(above, above.stat())
             above.chmod(0o700)
-            _remove_unused(above)
-            self.path = Path(tempfile.mkdtemp(prefix="", dir=above))
-            self._lock = _locked(self.path)
+            with _alone(above):  # or another process deletes the directory before it is locked
+                _remove_unused(above)
+                self.path = Path(tempfile.mkdtemp(prefix="", dir=above))
+                self._lock = _locked(self.path)
         except OSError as error:
             way = "Choose another one with TMPDIR"
             raise StorageError(f"no directory can be made in {above} ({error.strerror}). {way}.") from None
@@ -47,6 +49,18 @@ class Cache:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+@contextmanager
+def _alone(directory: Path) -> Generator[None]:
+    """Let no other process into this block meanwhile."""
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(opened, fcntl.LOCK_UN)  # a child that was forked just now has it open, too
+        os.close(opened)
 
 
 def _locked(directory: Path) -> int:
@@ -61,9 +75,7 @@ def _locked(directory: Path) -> int:
 
 def _remove_unused(above: Path) -> None:
     for each in above.iterdir():
-        with suppress(OSError):  # in use, or another process deletes it just now
-            os.listdir(each)  # noqa: PTH208
-            if not (each / USED).exists():
-                continue  # just made
-            os.close(_locked(each))
+        with suppress(OSError):  # in use, or its owner has just deleted it
+            lock = _locked(each)
             shutil.rmtree(each, ignore_errors=True)
+            os.close(lock)

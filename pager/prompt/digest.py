@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 
-from pager import markup
+from pager import blocks, markup
 from pager.clock import format_minute, from_micros
 from pager.safety.sources import label
+from pager.store.rows import Step
 from pager.types import Json
 
 FIRST_WORDS_CHARS = 90
@@ -59,6 +60,13 @@ def first_words(text: str) -> str:
         return line
     cut = line[:FIRST_WORDS_CHARS]
     return (cut.rsplit(" ", 1)[0] if " " in cut[FIRST_WORDS_CHARS // 2 :] else cut) + " …"
+
+
+def line_of(step: Step) -> Line:
+    """Return the line of a step that leaves."""
+    forms = [part.form for part in step.parts if part.kind == "said" and part.form]
+    words = " ".join(map(blocks.text_of, forms)) if step.kind == "user" else ""
+    return Line(step.id, step.id, step.turn, 1, step.at, step.at, first_words(words))
 
 
 def extend(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:

@@ -182,7 +182,7 @@ class Epochs:
         refused = self._store.conversation.refused_turns(with_words)
         without = {"words": "", "sources": ()}
         lines = [replace(line, **without) if line.turns == 1 and line.turn in refused else line for line in lines]
-        lines = digest.extend(lines, [_line(step) for step in draft.leaving])
+        lines = digest.extend(lines, [digest.line_of(step) for step in draft.leaving])
 
         def count(text: str) -> int:
             return self._counter.tokens(tokens.count(text))
@@ -229,12 +229,6 @@ class Epochs:
         for stay in self._store.prompt.resident():
             if stay.how == "request" and number_of(stay.page_id) not in requests:
                 self._store.prompt.end_residency(stay.page_id, "request", step, "its turn is over")
-
-
-def _line(step: Step) -> digest.Line:
-    forms = [part.form for part in step.parts if part.kind == "said" and part.form]
-    words = " ".join(map(blocks.text_of, forms)) if step.kind == "user" else ""
-    return digest.Line(step.id, step.id, step.turn, 1, step.at, step.at, digest.first_words(words))
 
 
 def _is_unseen(step: Step, answered: int) -> bool:

@@ -14,7 +14,7 @@ from pager import limits as limits_log
 from pager.clock import Clock, to_micros
 from pager.conversation import replies
 from pager.conversation.conversation import Content, Conversation
-from pager.errors import NotFoundError, OpenCallsError, RejectedError
+from pager.errors import NotFoundError, OpenCallsError, RejectedError, WindowTooSmallError
 from pager.limits import Limits
 from pager.prompt import budget
 from pager.prompt.drops import Drops
@@ -233,9 +233,12 @@ class Prompt:
         mark = state.answered.through_part if state.answered else None
         size = state.size(self._window.counter)
         most = state.epoch.settings["max_output_tokens"]
-        params = render(state.epoch, state.messages(), mark, most, may_call=may_call)
+        options = self._setup.options
+        params = render(state.epoch, state.messages(), mark, most, may_call=may_call, options=options)
         state.sent_part = through = state.last_part
-        self._sent = Answered(0, state.epoch.id, through, mark, self._setup.model, size.tokens, None, may_call)
+        self._sent = Answered(
+            0, state.epoch.id, through, mark, self._setup.model, size.tokens, None, may_call, options=options
+        )
         return Request(params, state.epoch.id, size.tokens, size.margin)
 
     def has_room(self, tokens: int) -> bool:
@@ -354,6 +357,17 @@ class Prompt:
         last.ends_turn = True
         return True
 
+    def offer(self, instructions: str, tools: Sequence[Json], options: Json) -> None:
+        """Put more instructions and tools behind those of the program, from the next request on, and send `options`
+        with each. Raises WindowTooSmallError if they leave no room for a conversation."""
+        setup, before = self._setup, self._setup.more
+        setup.extend(instructions, tools, options)
+        try:
+            self._window.limits.fitted(self._window.counter.tokens(setup.fixed_counts(calls=True)))
+        except WindowTooSmallError:
+            setup.extend(*before)
+            raise
+
     def leave_turn(self, why: str) -> None:
         """End the turn as it stands: open calls are answered with `why`, a pause is dropped, no answer is owed."""
         state = self.state
@@ -431,7 +445,7 @@ def rebuild(store: Store, step: int) -> Json:
     for resident in store.conversation.load(store.prompt.resident_steps(step), epoch.id, request.through_part):
         messages.extend(step_messages(resident))
     most = epoch.settings["max_output_tokens"]
-    return render(epoch, messages, request.mark_part, most, may_call=request.may_call)
+    return render(epoch, messages, request.mark_part, most, may_call=request.may_call, options=request.options)
 
 
 def stored_limits(store: Store, step: int | None = None) -> Limits | None:

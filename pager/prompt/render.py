@@ -4,13 +4,16 @@ There are at most four marks: on the system text, on core in the first message, 
 previous request, and on the last block of this one. They never stand on thinking.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from types import MappingProxyType
+from typing import Any, cast
 
 from pager import blocks
 from pager.store.rows import Epoch, Part, Step
 from pager.types import FOREVER, Json
+
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -72,9 +75,11 @@ def _results(parts: Sequence[Part]) -> list[tuple[Json, tuple[int, ...]]]:
 
 
 def render(
-    epoch: Epoch, conversation: Messages, mark_part: int | None, max_output_tokens: int, *, may_call: bool = True
-) -> Json:
-    """Return the request's parameters, all but model and thinking. `mark_part` ended the previous request."""
+    epoch: Epoch, conversation: Messages, mark_part: int | None, max_output_tokens: int, *, may_call: bool = True,
+    options: Mapping[str, Any] = NO_OPTIONS,
+) -> Json:  # fmt: skip
+    """Return the request's parameters, all but model and thinking. `mark_part` ended the previous request. The
+    `options` are parameters of this request alone; of the reply's length the smaller limit holds."""
     messages = list(conversation.messages)
     mark = cache_mark(epoch.settings.get("cache_ttl"))
     places = {_place_of(conversation, FOREVER), _place_of(conversation, mark_part)} - {None}
@@ -82,7 +87,8 @@ def render(
         content = list(messages[message]["content"])
         content[index] = {**content[index], "cache_control": mark}
         messages[message] = {**messages[message], "content": content}
-    params: Json = {"max_tokens": max_output_tokens, "system": epoch.system, "messages": messages}
+    most = min(max_output_tokens, options.get("max_tokens", max_output_tokens))
+    params: Json = {**options, "max_tokens": most, "system": epoch.system, "messages": messages}
     if epoch.tools:
         params["tools"] = epoch.tools
         if not may_call:

@@ -1,7 +1,8 @@
 """Steps, parts, calls: SQL for the conversation and for messages recorded from elsewhere."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 from pager.blocks import dump
@@ -107,6 +108,12 @@ class ConversationTable:
         rows = self._db.rows("SELECT id FROM steps WHERE turn = ? AND kind <> 'record' ORDER BY id", (turn,))
         return [row["id"] for row in rows]
 
+    def turns_within(self, spans: Sequence[tuple[int, int]], *, without: Collection[int]) -> list[list[int]]:
+        """Return the steps of the conversation within these spans, turn by turn, but for some."""
+        sql = "SELECT id, turn FROM steps WHERE kind <> 'record' AND id BETWEEN ? AND ? ORDER BY id"
+        rows = [row for span in spans for row in self._db.rows(sql, span) if row["id"] not in without]
+        return [[row["id"] for row in turn] for _, turn in groupby(rows, lambda row: row["turn"])]
+
     def step_before_turn(self, turn: int, *, without: Collection[int]) -> Row | None:
         """Return the last step of the conversation before a turn that is none of these."""
         kept = f"id NOT IN ({','.join(map(str, without))})"
@@ -162,16 +169,27 @@ class ConversationTable:
 
     def terms(self, texts: Sequence[str]) -> list[list[str]]:
         """Return for each text its distinct words, in their order and in the form of the word index."""
+        terms: list[list[str]] = [list[str]() for _ in texts]
+        sql = "SELECT doc, CAST(term AS BLOB), min(offset) FROM temp.asked_terms GROUP BY doc, term ORDER BY 3"
+        for document, term, _ in self._asked(texts, sql):
+            terms[int(document)].append(term.decode(errors="ignore"))
+        return terms
+
+    def all_terms(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return for each text all of its words as they follow each other, in the form of the word index."""
+        terms: list[list[str]] = [list[str]() for _ in texts]
+        sql = "SELECT doc, CAST(term AS BLOB), offset FROM temp.asked_terms ORDER BY doc, offset"
+        for document, term, _ in self._asked(texts, sql):
+            terms[int(document)].append(term.decode(errors="ignore"))
+        return terms
+
+    def _asked(self, texts: Sequence[str], sql: str) -> Iterable[Row]:
+        """Return what is found of texts. Words are bytes: the index cuts one behind 32,768, also inside of a letter."""
         self._db.make_temporary(*_ASKED)
         self._db.run("DELETE FROM temp.asked")  # of the last question
         rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
         self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
-        terms: list[list[str]] = [list[str]() for _ in texts]
-        # As bytes: the index cuts a word behind 32,768 of them, also in the middle of a letter.
-        sql = "SELECT doc, CAST(term AS BLOB), min(offset) FROM temp.asked_terms GROUP BY doc, term ORDER BY 3"
-        for document, term, _ in self._db.rows(sql):
-            terms[int(document)].append(term.decode(errors="ignore"))
-        return terms
+        return self._db.rows(sql)
 
     def size(self, part: int, counts: Counts) -> None:
         """Store the size of a part."""

@@ -24,10 +24,17 @@ class AgentFiles:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.database = directory / "pager.db"
+        self.write_ahead_log = directory / "pager.db-wal"
         self.index = directory / "chroma"
         self.lock = directory / "lock"
         self.inbox = directory / "inbox"
         self.helpers = directory / "helpers"
+
+    def remove_database(self) -> None:
+        """Delete a database that could not be made, so that no agent is listed that cannot be read."""
+        with suppress(OSError):
+            for path in self.directory.glob(f"{self.database.name}*"):
+                path.unlink()
 
     @property
     def owner(self) -> Path:
@@ -65,8 +72,8 @@ class AgentFiles:
             mode = self.directory.stat().st_mode
             if mode & 0o022 and not mode & stat.S_ISVTX:
                 self.directory.chmod(stat.S_IMODE(mode) & 0o700)
-        logs = (self.database.with_name(f"{self.database.name}{suffix}") for suffix in ("-wal", "-shm"))
-        for each in (self.database, *logs, self.lock, self.index, self.inbox):
+        shared = self.database.with_name("pager.db-shm")
+        for each in (self.database, self.write_ahead_log, shared, self.lock, self.index, self.inbox):
             with suppress(OSError):  # it is not there, or is somebody else's
                 mode = each.lstat().st_mode
                 if mode & 0o077 and not stat.S_ISLNK(mode):

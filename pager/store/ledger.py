@@ -1,10 +1,11 @@
 """The ledger: one row for every movement, written in the transaction that makes it. SQL.
 
 Events: archive, repeat, supersede, forget, restore, reopen (a sleep that ended it was undone), sleep, source (one was
-taken off a fact), end (it is again that from before), done, withdraw (a step, with its turn), purge, core, evict, drop,
-page_in, page_out, pin, unpin, recall, spill, notice, epoch, digest, search, interrupted, command, index, embedder,
-error. The reason of an eviction contains `unannounced` if the agent was not told of it before. `tokens` is the size of
-what moved; of a spill, the size of what stays in the prompt.
+taken off a fact), end (it is again that from before), done, withdraw (a step, with its turn), branch (the conversation
+went back behind that step, or behind none), purge, core, evict, drop, page_in, page_out, pin, unpin, recall, spill,
+notice, epoch, digest, search, interrupted, command, index, embedder, error. The reason of an eviction contains
+`unannounced` if the agent was not told of it before. `tokens` is the size of what moved; of a spill, the size of what
+stays in the prompt.
 """
 
 import json

@@ -21,7 +21,7 @@ Change = Callable[..., str]  # of a text and `is_json`: rewrites it, JSON inside
 # Every column in which a text could be: table -> its key, its plain columns, its columns of JSON
 TEXT_COLUMNS = {
     "steps": ("id", "role name session", "sources"),
-    "requests": ("step", "", "sources"),
+    "requests": ("step", "", "sources options"),
     "parts": ("id", "", "block"),
     "forms": ("part, epoch", "", "block"),
     "epochs": ("id", "", "tools system preamble digest sources"),
@@ -42,7 +42,8 @@ JSON_COLUMNS = {
     "forms": {"block": "object"},
     "epochs": {"tools": "array", "system": "array", "preamble": "array", "digest": "array", "settings": "object",
                "sizes": "object", "sources": "array"},
-    **{table: {"sources": "array"} for table in ("steps", "requests", "blocks")},
+    **{table: {"sources": "array"} for table in ("steps", "blocks")},
+    "requests": {"sources": "array", "options": "object"},
     "facts": {"tags": "array", "sources": "array"},
     "ledger": {"detail": "object"},
     "sleeps": {"detail": "object"},
@@ -331,8 +332,7 @@ class MaintenanceTable:
     def erase_freed(self) -> None:
         """Erase what freed pages and the log still hold. Raises StorageError while a reader reads an old state."""
         self._db.run("VACUUM")
-        row = self._db.row("PRAGMA wal_checkpoint(TRUNCATE)")
-        if row is not None and row[0]:
+        if not self._db.checkpoint(truncate=True):
             way = "Close the readers (a debug view, a backup) and open the agent again: it finishes by itself"
             why = "cannot finish while another process reads an old state"
             raise StorageError(f"the purge of {self._db.path} {why}. {way}.")

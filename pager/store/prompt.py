@@ -75,8 +75,9 @@ class PromptTable:
         parts = request.through_part, request.mark_part
         sources = names_stored(request.sources) if request.sources else "[]"
         about = (request.model, request.estimate, *counted, request.may_call, sources)
-        values = (request.step, request.epoch, *parts, at, *about, searches)
-        self._db.run(f"INSERT INTO requests VALUES (?{', ?' * 13})", values)
+        options = dump(request.options) if request.options else "{}"
+        values = (request.step, request.epoch, *parts, at, *about, searches, options)
+        self._db.run(f"INSERT INTO requests VALUES (?{', ?' * 14})", values)
 
     def request(self, step: int) -> Answered | None:
         """Return the request that a step answered."""
@@ -195,7 +196,8 @@ def answered_of(row: Row) -> Answered:
         usage = Usage(row["input"] - read - write, row["output"], read, write, row["searches"])
     parts = row["through_part"], row["mark_part"]
     sources = stored_names(row["sources"])
-    about = (row["model"], row["estimate"], usage, bool(row["may_call"]), sources)
+    options = json.loads(row["options"]) if row["options"] != "{}" else Json()
+    about = (row["model"], row["estimate"], usage, bool(row["may_call"]), sources, options)
     return Answered(row["step"], row["epoch"], *parts, *about)
 
 

@@ -4,7 +4,7 @@ The rows of long lists are public: `pager.inspect` exports them. Their ids are t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -236,6 +236,7 @@ class Answered:
     usage: Usage | None
     may_call: bool = True
     sources: frozenset[str] = NO_NAMES  # the untrusted ones of all that stood in it
+    options: Json = field(default_factory=Json)  # parameters of this request alone
 
 
 class Said(NamedTuple):

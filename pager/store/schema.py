@@ -352,9 +352,14 @@ CREATE TABLE sleep_turns (
 );
 """
 
+# What a program wanted of one request alone, such as a temperature.
+REQUEST_OPTIONS = """
+ALTER TABLE requests ADD COLUMN options TEXT NOT NULL DEFAULT '{}';  -- JSON: parameters as they were sent
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     BASE, NUMBERED_VECTORS, ANSWERS_WITHOUT_TOOLS, TRUST, TOKEN_VECTORS, SKILLS, SEARCHES, RETENTION,
-    SESSIONS, SLEEPS,
+    SESSIONS, SLEEPS, REQUEST_OPTIONS,
 )  # fmt: skip
 VERSION = len(MIGRATIONS)
 APPLICATION_ID = 0x73706167  # "spag": this file is ours

@@ -1,6 +1,7 @@
 """Measure the debug view: `python -m tests.bench.bench_view [paint beside agent]`
 
-Times are medians; what is compared alternates. Needs a browser. Exits with 1 when a limit does not hold.
+Times are medians; what is compared alternates. Needs a browser. Exits with 1 when a limit does not hold. The agents to
+look at are grown once for each state of the code (100,000 turns in minutes), and kept in build/.
 
 - paint: how soon the view is there, and `selfpager show`, for an agent of 100,000 turns and facts against one of 100,
   both with the same window. A paint counts from the click on the address until the window, the request and what is
@@ -12,22 +13,27 @@ Times are medians; what is compared alternates. Needs a browser. Exits with 1 wh
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page, ViewportSize
 
 from pager import Limits, Memory, MemoryReader
-from tests.bench.figures import Child, Figure, Pair, pair, run, timed
+from tests.bench import grown, texts
+from tests.bench.figures import ROOT, Child, Figure, Pair, pair, run, timed
 from tests.bench.grown import INSTRUCTIONS, Talk, archive_all
 from tests.bench.quick_server import QuickServer
 from tests.bench.texts import Texts
 from tests.browser.looking import serving
 from tests.browser.programs import started
 
+GROWN = ROOT / "build" / "bench-view"  # `make clean` deletes it
 OLD, MIDDLE, YOUNG = 100_000, 10_000, 100
 PIECE = 1_000  # facts and turns are grown alternately, as they come in life
 PAINTS, SHOWS, SCROLLS = 25, 15, 40
@@ -70,7 +76,7 @@ archival: {embedder: none}
 
 def paint(work: Path) -> list[Figure]:
     for name, size in (("old", OLD), ("young", YOUNG)):
-        _grow(work / name, size)
+        _put(work / name, size)
     names = ("old", "young")
     with serving(work) as server, started() as browser:
         page = browser.new_page(viewport=SIZE)
@@ -88,7 +94,7 @@ def paint(work: Path) -> list[Figure]:
 
 
 def beside(work: Path) -> list[Figure]:
-    _grow(work / "ten", MIDDLE)
+    _put(work / "ten", MIDDLE)
     with Child("-c", TWIN, work / "ten"), serving(work) as server, started() as browser:
         page = browser.new_page(viewport=SIZE)
         _paint(page, f"{server.address}#ten")
@@ -97,13 +103,31 @@ def beside(work: Path) -> list[Figure]:
     return [Figure(name, f"worst {max(seconds):.2f} s", median(seconds), 1.0, " s")]
 
 
+def _put(directory: Path, size: int) -> None:
+    """Put a copy of an agent of so many turns and facts there, which is grown if this code has not grown it before."""
+    code = sha256()
+    for file in (*sorted(ROOT.glob("pager/**/*.py")), Path(grown.__file__), Path(texts.__file__)):
+        code.update(file.read_bytes())
+    kept = GROWN / code.hexdigest()[:16] / str(size)
+    if not kept.exists():
+        for older in GROWN.glob("*"):
+            if older != kept.parent:
+                shutil.rmtree(older)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=kept.parent) as unfinished:
+            print(f"growing an agent of {size:,} turns ...", file=sys.stderr, flush=True)
+            _grow(Path(unfinished) / "agent", size)
+            (Path(unfinished) / "agent").rename(kept)
+    shutil.copytree(kept, directory)
+
+
 def _grow(directory: Path, size: int) -> None:
-    texts, limits = Texts(), Limits.for_window(100_000)
-    facts = texts.facts(size)
+    words, limits = Texts(), Limits.for_window(100_000)
+    facts = words.facts(size)
     with Memory.open(directory, instructions=INSTRUCTIONS, embedder=None, limits=limits) as memory:
         for start in range(0, size, PIECE):
             archive_all(memory, facts[start : start + PIECE])
-            Talk(memory, texts).turns_in_batches(min(PIECE, size - start))
+            Talk(memory, words).turns_in_batches(min(PIECE, size - start))
 
 
 def _paint(page: Page, address: str) -> float:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import ModelError, UnreadableReplyError
 from agents.models.openai import OpenAIModel
 from agents.testing import ScriptedServer
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager import Memory

@@ -16,10 +16,10 @@ from agents.config.agent_config import AgentConfig
 from agents.config.errors import ConfigError
 from agents.config.render import render, render_json
 from agents.config.tool_sections import ServerConfig
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.mcp.client import connected
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import ModelError
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 from agents.tools.functions import ToolConfigError
 from pager.safety.redaction import redacted
 from tests.standin import call

@@ -6,10 +6,10 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.models.anthropic import AnthropicModel
 from agents.models.http import status_error
 from agents.models.model import ModelError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 
 HELLO = {"max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
 WAITING_TYPES = ("api_error", "overloaded_error", "rate_limit_error", "timeout_error")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from pager.log.leases import Leases
 from pager.log.rows import Rows
 from pager.memory import Memory
 from pager.store.schema import VERSION
+from tests.support.cli import ROOT
 
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
@@ -188,13 +191,35 @@ def test_what_a_killed_process_left_in_the_cache_is_deleted(home: Home, tmp_path
     left.mkdir(parents=True, mode=0o700)
     (left / cache.USED).touch()
     (left / "pager.db").write_bytes(b"a secret")
+    half = cache.root() / "half"  # it was being deleted
+    half.mkdir()
+    (half / "pager.db").write_bytes(b"a secret")
     with opened(home) as memory:
         assert not left.exists()
+        assert not half.exists()
         [used] = cache.root().iterdir()
         memory.archive("hello")
         assert used.stat().st_mode & 0o777 == 0o700
         assert (used / "pager.db").stat().st_mode & 0o777 == 0o600
     assert list(cache.root().iterdir()) == []
+
+
+MAKE_MANY = """
+from pager.log.cache import Cache
+for _ in range(100):
+    cache = Cache()
+    (cache.path / "pager.db").touch()
+    cache.close()
+"""
+
+
+@pytest.mark.slow
+def test_no_process_deletes_the_cache_that_another_makes(tmp_path: Path) -> None:
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    makers = [subprocess.Popen([sys.executable, "-c", MAKE_MANY], env=environ, cwd=ROOT) for _ in range(4)]
+    assert [maker.wait() for maker in makers] == [0] * 4
+    [root] = tmp_path.iterdir()
+    assert list(root.iterdir()) == []
 
 
 def test_a_link_in_the_place_of_the_cache_is_refused(home: Home, tmp_path: Path, monkeypatch: Any) -> None:

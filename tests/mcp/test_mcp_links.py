@@ -13,8 +13,8 @@ import pytest
 
 from agents.config.errors import ConfigError
 from agents.config.tool_sections import ServerConfig
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.mcp.client import connected
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 from agents.tools.functions import Tool, ToolCallError, ToolConfigError
 from tests.standin import call
 from tests.support.stage import Stage, results

@@ -33,6 +33,13 @@ def wire(*messages: tuple[str, list[Json]], **params: Any) -> list[Json]:
     return request_body({"messages": stored, **params})["messages"]
 
 
+def test_what_a_request_says_of_its_reply_has_other_names() -> None:
+    choice = {"type": "any", "disable_parallel_tool_use": True}
+    body = request_body({"messages": [], "temperature": 0.5, "stop_sequences": ["END"], "tool_choice": choice})
+    said = {"temperature": 0.5, "stop": ["END"], "tool_choice": "required", "parallel_tool_calls": False}
+    assert body == {"messages": [], **said}
+
+
 def test_neighbours_of_one_role_are_one_message_and_results_are_messages_of_their_own() -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "of another server"}
     messages = wire(

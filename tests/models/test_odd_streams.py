@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.models.anthropic import AnthropicModel
 from agents.models.model import FinishedReply, ModelUnavailableError, UnreadableReplyError
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 
 MESSAGE = {
     "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None,

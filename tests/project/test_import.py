@@ -8,7 +8,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"chromadb", "tiktoken", "onnxruntime", "tokenizers", "numpy", "anthropic", "hypothesis", "psycopg", "pytest"}
+HEAVY = {
+    "chromadb",
+    "tiktoken",
+    "onnxruntime",
+    "tokenizers",
+    "numpy",
+    "anthropic",
+    "starlette",
+    "uvicorn",
+    "hypothesis",
+    "psycopg",
+    "pytest",
+}
 
 
 MEMORY = "from pager import Memory, Prefetch\nwith Memory.open('m', {}) as memory: "

@@ -14,9 +14,9 @@ from collections import deque
 from functools import partial
 from typing import Any
 
-from agents.loopback import LoopbackHandler, LoopbackServer
 from agents.models.replies import Reply
 from agents.testing.faults import Fault
+from agents.testing.loopback import LoopbackHandler, LoopbackServer
 from tests.standin.chat import ChatStandin
 from tests.standin.errors import Rejected
 

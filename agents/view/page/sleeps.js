@@ -59,7 +59,7 @@ function sleepCard(sleep, ctx, isOpen) {
 function cost({ requests, tokens, usd, dropped }) {
   if (!requests) return "";
   const left = Object.values(dropped || {}).reduce((sum, count) => sum + count, 0);
-  return ` · ${number(requests)} requests, ${number(tokens)} tokens${usd ? `, $${usd.toFixed(4)}` : ""}` + (left ? ` · ${number(left)} claims dropped` : "");
+  return ` · ${number(requests)} request${requests === 1 ? "" : "s"}, ${number(tokens)} tokens${usd ? `, $${usd.toFixed(4)}` : ""}` + (left ? ` · ${number(left)} claims dropped` : "");
 }
 
 function editItem(sleep, edit, ctx) {

@@ -90,7 +90,7 @@ export class WindowCard {
       }
       this.draw();
       this.walkOn(at);
-      if (!this.folded) await this.drawLife(agent);
+      if (!this.folded) this.drawLife(agent).catch((error) => toast(error.message, true)); // nobody waits for it
     } catch (error) {
       if (agent === here.agent) toast(error.message, true);
     }

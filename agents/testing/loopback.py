@@ -1,6 +1,5 @@
-"""An HTTP server on 127.0.0.1, in daemon threads of this process: the base of the debug view and of `agents.testing`.
-
-`check_caller` is what every server of ours with something to protect asks first.
+"""An HTTP server on 127.0.0.1, in daemon threads of this process. Its answers can break off where a test wants them to,
+which those of `agents.httpd` never do.
 
 with LoopbackServer(Handler, port=0) as server:     # Handler is a LoopbackHandler
     print(server.base_url)
@@ -13,30 +12,16 @@ import re
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any, Self
 
-from pager.errors import PagerError, RejectedError
+from pager.errors import RejectedError
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.02  # how soon `close` is noticed
 _LENGTH = re.compile(r"[0-9]{1,18}")  # `isdigit` is true for more digits than `int` reads
-
-
-class ForbiddenError(PagerError):
-    """The request comes from elsewhere, lacks its token, or asks for what this server does not allow."""
-
-
-def check_caller(port: int, hosts: Sequence[str], origins: Sequence[str]) -> None:
-    """Raise ForbiddenError if a request, by its headers Host and Origin, is meant for another server (a page elsewhere
-    whose name was made to point here) or was sent by another page."""
-    ours = {f"{name}:{port}" for name in (HOST, "localhost")}
-    if len(hosts) != 1 or hosts[0] not in ours:
-        raise ForbiddenError(f"this server answers as {HOST}:{port} only.")
-    if not {f"http://{each}" for each in ours}.issuperset(origins):
-        raise ForbiddenError("requests from other pages are refused.")
 
 
 class LoopbackServer:

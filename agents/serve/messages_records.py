@@ -1,0 +1,155 @@
+"""What the memory keeps of requests of the Messages API, and the answers that are read from it.
+
+Values of the memory: the digest of the history at which the agent is (`HEAD`), where each known history ends (`PLACE`),
+what became of each request (`ANSWER`), and the request of each Idempotency-Key (`KEY`). They hold digests and ids; what
+was said is in the steps.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+
+from agents.explain import AnyMemory
+from agents.serve.messages_history import Place
+from pager.memory import Memory
+from pager.types import Json, Usage, number_of
+
+HEAD, PLACE, ANSWER, KEY = "messages:head", "messages:place:", "messages:answer:", "messages:key:"
+SIGNATURE = "selfpager"  # of thinking that is shown: the agent keeps the provider's own
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What became of a request. `body` is its digest; what was told ends with the step `told`, the answer with `last`,
+    or is still to come. `sent`: the client has it."""
+
+    body: str
+    told: str
+    last: str = ""
+    stop: str = ""
+    sequence: str | None = None
+    note: str = ""  # what stands behind the model's words: why the turn paused
+    calls: tuple[tuple[str, str], ...] = ()  # of the client's tools: id and name
+    head: str = ""  # the digest of the history with the answer
+    sent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, without what only one of its two forms has."""
+
+    id: str
+    model: str
+    content: tuple[Json, ...]
+    stop_reason: str
+    stop_sequence: str | None
+    usage: Usage
+
+    @property
+    def message(self) -> Json:
+        """Return it as the API answers without streaming."""
+        return {
+            "id": self.id, "type": "message", "role": "assistant", "model": self.model, "content": list(self.content),
+            "stop_reason": self.stop_reason, "stop_sequence": self.stop_sequence, "usage": usage_json(self.usage),
+        }  # fmt: skip
+
+
+def usage_json(usage: Usage) -> Json:
+    """Return the usage as the API has it."""
+    found = {name: value for name, value in asdict(usage).items() if name != "web_search_requests"}
+    searches = usage.web_search_requests
+    return {**found, **({"server_tool_use": {"web_search_requests": searches}} if searches else {})}
+
+
+def mark_sent(memory: Memory, digest: str) -> None:
+    """Note that the client has the answer: the same words again are another turn."""
+    record = load_record(memory, digest)
+    if record is not None and record.last and not record.sent:
+        store_record(memory, digest, replace(record, sent=True))
+
+
+# what the memory keeps
+
+
+def load_place(memory: AnyMemory, digest: str) -> Place | None:
+    """Return where a history ends; None if it was never told."""
+    text = memory.load_value(PLACE + digest) if digest else None
+    return Place(*json.loads(text)) if text else None
+
+
+def load_record(memory: AnyMemory, digest: str) -> Record | None:
+    """Return what became of the newest request with this history."""
+    text = memory.load_value(ANSWER + digest)
+    if text is None:
+        return None
+    record = Record(**json.loads(text))
+    return replace(record, calls=tuple((call, name) for call, name in record.calls))
+
+
+def store_record(memory: Memory, digest: str, record: Record) -> None:
+    """Store what became of a request."""
+    memory.save_value(ANSWER + digest, json.dumps(asdict(record)))
+
+
+def last_step(memory: AnyMemory) -> str:
+    """Return the newest step of the conversation; "s0" before the first."""
+    offset = 0
+    while rows := memory.inspect.steps(offset, max(1, min(50, offset))).rows:  # nearly always the first one
+        for row in rows:
+            if row.kind != "record":
+                return row.page_id
+        offset += len(rows)
+    return "s0"
+
+
+def replies_of(memory: AnyMemory, record: Record) -> list[str]:
+    """Return the steps in which the model answered the request."""
+    told = number_of(record.told)
+    turn = memory.inspect.step(record.told).turn
+    rows = (memory.inspect.step(f"s{number}") for number in range(told + 1, number_of(record.last) + 1))
+    return [row.page_id for row in rows if row.kind == "assistant" and row.turn == turn]
+
+
+def usage_of(memory: AnyMemory, replies: list[str]) -> tuple[Usage, str]:
+    """Return what replies have used together, as the provider said, and the model that gave them."""
+    total, model = Usage(), ""
+    for request in memory.inspect.requests(0, len(replies), through=replies[-1]).rows if replies else ():
+        if request.step in replies:
+            total = total + request.usage if request.usage else total
+            model = model or request.model
+    return total, model
+
+
+def visible(memory: AnyMemory, step: str, *, thinking: bool) -> Iterator[Json]:
+    """Yield what a client sees of a reply, but for calls of its tools."""
+    for block in memory.history.blocks_of(step):
+        if block["type"] == "text" and block["text"]:
+            yield {"type": "text", "text": block["text"]}
+        elif block["type"] == "thinking" and thinking:
+            yield {"type": "thinking", "thinking": block["thinking"], "signature": SIGNATURE}
+
+
+def calls_of(memory: AnyMemory, record: Record) -> list[Json]:
+    """Return the calls of the client's tools that an answer ends with."""
+    blocks = memory.history.blocks_of(record.last)
+    ids = _ids(blocks, record.calls)
+    return [
+        {"type": "tool_use", "id": call, "name": blocks[index]["name"], "input": blocks[index]["input"]}
+        for index, call in ids.items()
+    ]
+
+
+def _ids(blocks: list[Json], calls: tuple[tuple[str, str], ...]) -> dict[int, str]:
+    """Return under which ids the calls that wait are known, by the place of their blocks: a model may give an id twice,
+    and then the memory gives another one."""
+    names = {name for _, name in calls}
+    own = {i: block for i, block in enumerate(blocks) if block["type"] == "tool_use" and block["name"] in names}
+    waiting = [call for call, _ in calls]
+    renamed = [call for call in waiting if call not in {block.get("id") for block in own.values()}]
+    found: dict[int, str] = {}
+    for index, block in own.items():
+        if block.get("id") in waiting:
+            found[index] = block["id"]
+        elif renamed:
+            found[index] = renamed.pop(0)
+    return found

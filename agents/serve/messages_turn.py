@@ -1,0 +1,250 @@
+"""A request of the Messages API, carried out by its agent: what is new is told, the rest of the turn runs, and the
+answer is read from the steps.
+
+What the memory keeps of it are digests and ids, and no text. They are stored with what they are about in one
+transaction, so that a request that comes again after a kill goes on where it was: it never begins a second turn.
+"""
+
+import json
+from dataclasses import replace
+from hashlib import blake2b
+
+from agents.events import Replied, Stopped
+from agents.explain import AnyMemory
+from agents.serve.messages_history import BEGINNING, Place, Plan, digests, extended, plan
+from agents.serve.messages_records import (
+    HEAD,
+    KEY,
+    PLACE,
+    Answer,
+    Record,
+    calls_of,
+    last_step,
+    load_place,
+    load_record,
+    replies_of,
+    store_record,
+    usage_of,
+    visible,
+)
+from agents.serve.messages_request import Asked, BadRequestError, Message
+from pager.memory import Memory
+from pager.types import Json
+
+PASSED_OVER = "This call was not run: something else was said first. Make it again if it is still wanted."
+PAUSES = frozenset({"approval", "usd", "minutes", "steps"})
+REASONS: dict[str, str] = {
+    "begun": "a client of the Messages API began another conversation",
+    "branched": "a client of the Messages API went back in its conversation",
+}
+
+
+class KeyReusedError(Exception):
+    """An Idempotency-Key was used for another request."""
+
+
+class Turn:
+    """One request in its agent. `tell` is called when no other turn runs, `finish` when this one has stopped."""
+
+    def __init__(self, asked: Asked, body: str, *, retried: bool = False, key: str = "") -> None:
+        self.asked = asked
+        self.history = digests(asked.messages)
+        self.plan = Plan("continued", 0)
+        self.answer: Answer | None = None
+        self.said_before: tuple[Json, ...] = ()  # of the answer, when the request came before and was interrupted
+        self._body = body
+        self._retried = retried
+        self._key = KEY + blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
+        self.message_id = ""  # the same for a request that comes again
+        self._sequence: str | None = None
+        self._is_read = self._has_note = False
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of the history that the request ends with."""
+        return self.history[-1]
+
+    # before the model is asked
+
+    def tell(self, memory: Memory) -> bool:
+        """Tell the agent what is new. Return False if the request was answered before."""
+        self._check_key(memory)
+        record = load_record(memory, self.digest)
+        is_same = record is not None and record.body == self._body
+        if record and record.last and is_same and (self._retried or not record.sent):
+            self._name(record)
+            self.plan, self.answer = Plan("repeated", len(self.history)), self._read(memory, record)
+            self._is_read = True
+            return False
+        if self.asked.messages[-1].role == "assistant" and not self._is_paused(memory):
+            text = "The conversation must end with a user message: this agent does not go on from a text of a client."
+            raise BadRequestError(f"messages: {text}")
+        with memory.transaction():
+            self._place(memory)
+            goes_on = self.plan.kind == "repeated" and record is not None
+            record = Record(self._body, record.told if record and goes_on else last_step(memory))
+            store_record(memory, self.digest, record)
+            self._name(record)
+            if goes_on:
+                self.said_before = self._read(memory, replace(record, last=last_step(memory))).content
+            memory.save_value(HEAD, self.digest)
+            if self._key:
+                memory.save_value(self._key, json.dumps([self._body, self.digest]))
+        return True
+
+    def place(self, memory: Memory) -> None:
+        """Tell what is new as `tell` does, for a request that is only counted: the caller undoes it."""
+        if self.asked.messages[-1].role == "assistant" and not self._is_paused(memory):
+            raise BadRequestError("messages: The conversation must end with a user message.")
+        self._place(memory)
+
+    def _name(self, record: Record) -> None:
+        stamp = blake2b(f"{self.digest} {record.told}".encode(), digest_size=12).hexdigest()
+        self.message_id = f"msg_{stamp}"
+
+    def _check_key(self, memory: Memory) -> None:
+        found = memory.load_value(self._key) if self._key else None
+        if found is None:
+            return
+        body, history = json.loads(found)
+        if body != self._body or history != self.digest:
+            raise KeyReusedError
+        self._retried = True
+
+    def _place(self, memory: Memory) -> None:
+        """Bring the agent to the end of the history: to a branch, if it has to be, and with what is new."""
+        memory.offer(instructions=self.asked.system, tools=self.asked.tools, options=self.asked.options)
+        head, newest = memory.load_value(HEAD) or "", last_step(memory)
+
+        def is_here(index: int) -> bool:
+            place = load_place(memory, self.history[index])
+            if place is None or (self.history[index] != head and place.step != newest):
+                return False
+            return self._can_go_on(memory, place, newest, index)
+
+        anew = not (memory.turn_is_open or self._was_answered(memory))
+        self.plan = plan(self.history, lambda each: load_place(memory, each), is_here, anew=anew)
+        if self.plan.kind in REASONS and newest != "s0":
+            memory.branch(self.plan.after, REASONS[self.plan.kind])
+        for index in range(self.plan.told, len(self.history)):
+            self._say(memory, index)
+
+    def _can_go_on(self, memory: Memory, place: Place, newest: str, index: int) -> bool:
+        """Return True if the agent's turn has ended at a place, or is the open one and waits for what comes there."""
+        if place.ends_turn:
+            return True
+        is_last = index == len(self.history) - 1
+        if not is_last and (place.step != newest or not memory.turn_is_open):
+            return False  # the turn has gone on, with what the client's next message does not know of
+        if newest == "s0" or memory.inspect.step(newest).turn != memory.inspect.step(place.step).turn:
+            return False
+        calls = {call["id"] for call in self.asked.messages[index].calls}
+        return calls <= {call.id for call in memory.open_calls}
+
+    def _was_answered(self, memory: AnyMemory) -> bool:
+        """Return True if the turn ended before that could be noted: the process was killed in between."""
+        record = load_record(memory, self.digest)
+        return bool(record and not record.last and replies_of(memory, replace(record, last=last_step(memory))))
+
+    def _is_paused(self, memory: Memory) -> bool:
+        place = load_place(memory, self.digest)
+        return place is not None and place.step == last_step(memory) and memory.turn_is_open
+
+    def _say(self, memory: Memory, index: int) -> None:
+        """Tell one message of the history."""
+        message = self.asked.messages[index]
+        if message.role == "assistant":
+            self._repeat_reply(memory, message)
+        else:
+            self._say_as_user(memory, index, message)
+        memory.save_value(PLACE + self.history[index], json.dumps([last_step(memory), not memory.turn_is_open]))
+
+    def _say_as_user(self, memory: Memory, index: int, message: Message) -> None:
+        calls = [call["id"] for call in self.asked.messages[index - 1].calls] if index else []
+        waiting = [call.id for call in memory.open_calls]
+        for block in message.results:
+            call = block["tool_use_id"]
+            if call not in waiting:  # a call of a history from elsewhere may have got another id here
+                call = waiting[calls.index(call)]
+            content = block.get("content") or ""
+            memory.append_result(call, content, is_error=bool(block.get("is_error")))
+        said = [block for block in message.blocks if block["type"] != "tool_result"]
+        if said:
+            if not memory.accepts_message:
+                memory.leave_turn(PASSED_OVER)
+            memory.append_user(said, recall=index == len(self.history) - 1)
+
+    def _repeat_reply(self, memory: Memory, message: Message) -> None:
+        """Store a reply of the history that this agent did not give in this branch, as if it had."""
+        content = [block for block in message.blocks if block["type"] != "text" or block["text"].strip()]
+        stop = "tool_use" if message.calls else "end_turn"
+        memory.append_assistant({"role": "assistant", "content": content, "stop_reason": stop, "model": "client"})
+
+    # when it has stopped
+
+    def take(self, event: Replied) -> None:
+        """Note what only the event of a reply tells."""
+        self._sequence = event.stop_sequence
+
+    def finish(self, memory: Memory, stopped: Stopped) -> Answer:
+        """Store how the turn has stopped, and return its answer."""
+        record = load_record(memory, self.digest)
+        assert record is not None
+        if record.last:
+            assert self.answer is not None
+            return self.answer
+        is_open = memory.turn_is_open
+        last = last_step(memory)
+        waiting = {call.id: call.name for call in memory.open_calls} if is_open else {}
+        calls = tuple((call, name) for call, name in waiting.items() if name in self.asked.tool_names)
+        stop = memory.history.stop_reason(last)
+        note = stopped.text if is_open and stopped.reason in PAUSES else ""
+        if stopped.reason == "calls":
+            stop = "tool_use"
+        elif is_open:
+            stop = "pause_turn"
+        elif stop in ("tool_use", "pause_turn", ""):
+            stop = "end_turn"
+        record = replace(record, last=last, stop=stop, sequence=self._stopped_by(stop), note=note)
+        self._has_note = bool(note)
+        record = replace(record, calls=calls if stop == "tool_use" else ())
+        self.answer = self._read(memory, record)
+        head = self._with_answer(self.answer)
+        with memory.transaction():
+            memory.save_value(PLACE + head, json.dumps([last, not is_open]))
+            memory.save_value(HEAD, head)
+            store_record(memory, self.digest, replace(record, head=head))
+        return self.answer
+
+    @property
+    def unsent(self) -> tuple[Json, ...]:
+        """Return the blocks of the answer that no event of the turn has told: all, if it was answered before."""
+        assert self.answer is not None
+        if self._is_read:
+            return self.answer.content
+        calls = [block for block in self.answer.content if block["type"] == "tool_use"]
+        return (*calls, *([self.answer.content[-1]] if self._has_note else []))
+
+    def _stopped_by(self, stop: str) -> str | None:
+        sequences = self.asked.options.get("stop_sequences", [])
+        if stop != "stop_sequence":
+            return None
+        return self._sequence or (sequences[0] if len(sequences) == 1 else None)
+
+    def _with_answer(self, answer: Answer) -> str:
+        """Return the digest of the history with the answer behind it, as the client will send it."""
+        message = self.asked.messages[-1]
+        if message.role == "user":
+            return extended(self.digest, Message("assistant", answer.content))
+        before = self.history[-2] if len(self.history) > 1 else BEGINNING
+        return extended(before, Message("assistant", (*message.blocks, *answer.content)))
+
+    def _read(self, memory: AnyMemory, record: Record) -> Answer:
+        """Read the answer from the steps: what the model said, and its calls of the client's tools."""
+        replies = replies_of(memory, record)
+        content = [block for step in replies for block in visible(memory, step, thinking=self.asked.shows_thinking)]
+        content += calls_of(memory, record) if record.calls else []
+        if record.note:
+            content.append({"type": "text", "text": record.note})
+        usage, model = usage_of(memory, replies)
+        return Answer(self.message_id, model, tuple(content), record.stop, record.sequence, usage)
