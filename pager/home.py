@@ -158,7 +158,7 @@ class Home:
             raise type(error)(text if str(file) in text else f"{file} cannot be imported: {text}") from error
         except OSError as error:
             way = "Check the rights and space there"
-            raise StorageError(f"{file} could not be imported into {self.path}: {error.strerror}. {way}.") from None
+            raise StorageError(f"{file} could not be imported into {self.address}: {error.strerror}. {way}.") from None
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
             why = f"it holds what no export holds ({type(error).__name__}: {error})"
             raise StorageError(f"{file} is damaged: {why}. Nothing was imported.") from error

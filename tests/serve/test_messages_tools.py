@@ -133,7 +133,7 @@ def test_a_call_that_waits_for_a_client_survives_a_restart_and_another_door(fron
     chat = Chat(front, tools=[WEATHER])
     asked = chat.say("How is it?")
     front.close()
-    with Agent.load(front.file, home=front.home.path, as_name="clerk") as agent:
+    with Agent.load(front.file, home=front.home, as_name="clerk") as agent:
         stopped = agent.resume().stopped
         assert stopped.reason == "approval"
         assert "get_weather" in stopped.text
@@ -148,7 +148,7 @@ def test_another_door_may_say_something_else_and_the_clients_history_is_told_ane
     chat = Chat(front, tools=[WEATHER])
     asked = chat.say("How is it?")
     front.close()
-    with Agent.load(front.file, home=front.home.path, as_name="clerk") as agent:
+    with Agent.load(front.file, home=front.home, as_name="clerk") as agent:
         agent.turn("hello from elsewhere")
     front.open()
     front.client = front.client_of()

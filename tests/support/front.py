@@ -18,7 +18,7 @@ from anthropic.types import Message
 
 from agents.httpd import HttpServer
 from agents.serve.app import make_app
-from agents.serve.keys import KeyFile
+from agents.serve.keys import Keys
 from agents.serve.limits import ServeLimits
 from agents.serve.server import Server
 from pager import Memory
@@ -52,7 +52,7 @@ class Front:
         text = AGENT.format(url=provider.base_url, window=window, model=model, more=more)
         self.file.write_text(text, encoding="utf-8")
         self.open()
-        self.key = KeyFile(self.home.path, SystemClock()).add("tests", "", "write", None)[1]
+        self.key = Keys(self.home, SystemClock()).add("tests", "", "write", None)[1]
         if not self.home.exists("clerk"):
             self.server.instances.make("clerk", "clerk")
         self.client = self.client_of()
@@ -89,7 +89,7 @@ class Front:
 
     def memory(self) -> Memory:
         """The memory, when the server is closed."""
-        return Memory.open(self.home.path / "clerk", embedder=None)
+        return self.home.open("clerk", embedder=None)
 
 
 class Chat:
