@@ -42,6 +42,7 @@ from pager.types import Hit, Json, is_shared, kind_of, number_of
 from pager.vectors.embedder import EmbedderUnavailableError, Rows
 from pager.vectors.embedding import Embedding
 
+SHORT = 400  # characters of a turn that is mostly shown whole: beside it, a fact that a sleep took from it says no more
 COPIED = 2.0  # times the length of a fact that a sleep found, up to which its turn says little more
 ADDED = 3  # words in which it may differ: the name of who spoke, and what goes with it
 TRIED = 4  # times as many turns, where only trusted ones are put in
@@ -245,15 +246,15 @@ class PageChooser:
         return chosen
 
     def _copies(self, facts: Sequence[Hit]) -> set[str]:
-        """Return the facts that a sleep took out of a turn that is hardly longer and has all of their words. The turn
-        itself, among its neighbours, is found as well or better: beside it they would only take its place."""
+        """Return the facts that a sleep took out of a turn that is short and has all of their words. The turn itself,
+        among its neighbours, is found as well or better: beside it they would only take its place."""
         slept = [hit for hit in facts if is_slept(hit)]
         told = self._store.archive.told_in([number_of(hit.page_id) for hit in slept]) if slept else {}
         pairs = [
             (hit, said)
             for hit in slept
             for step in told.get(number_of(hit.page_id), ())
-            if 0 < len(said := self._store.sleeps.said(step)) <= COPIED * len(hit.text)
+            if 0 < len(said := self._store.sleeps.said(step)) <= max(SHORT, COPIED * len(hit.text))
         ]
         copied = self._say_no_more([(hit.text, said) for hit, said in pairs])
         return {hit.page_id for (hit, _), is_copy in zip(pairs, copied, strict=True) if is_copy}
