@@ -138,8 +138,8 @@ bench-tasks: install  ## let a perfect worker do 40 tasks over 5,000 files, kill
 	$(BIN)/python -m tests.bench.bench_tasks $(QUICK) $(ONLY:%=--only %) $(URL:%=--url %) $(MODEL:%=--model %) \
 		$(PROVIDER:%=--provider %) $(KEY:%=--key %)
 
-bench-sleep: install  ## measure what a sleep finds, gets wrong and costs, on the shared data (PART=answers, DATA=DIR)
-	$(BIN)/python -m tests.bench.bench_sleep $(PART) $(DATA:%=--data %)
+bench-sleep: install  ## measure what a sleep finds, gets wrong and costs, on the shared data (PART=answers, DATA=DIR, URL=http://...)
+	$(BIN)/python -m tests.bench.bench_sleep $(PART) $(DATA:%=--data %) $(URL:%=--url %) $(MODEL:%=--model %) $(KEY:%=--key %)
 
 bench-serve: install  ## measure what `selfpager serve` adds to a turn
 	$(BIN)/python -m tests.bench.bench_serve

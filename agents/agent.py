@@ -14,11 +14,11 @@ import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event as Flag
 from threading import Lock, Thread, get_ident
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from agents.assembly import assemble
 from agents.config.agent_config import AgentConfig
@@ -42,6 +42,9 @@ from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.sleep import Proposal
 from pager.types import Movement, Usage
+
+if TYPE_CHECKING:
+    from agents.telemetry import Observed
 
 CUT_MARK = " [the person cut the answer off here]"
 
@@ -183,10 +186,15 @@ class Agent:
         events of whom it works for."""
         if self._is_helper or not _is_watched():
             return events
-        from agents.telemetry import Observed, observe
+        from agents.telemetry import observe
 
-        model = self.config.model
-        return observe(events, Observed(self._place.agent, model.id, model.provider, self.memory), said)
+        return observe(events, self._watched, said)
+
+    @cached_property
+    def _watched(self) -> "Observed":
+        from agents.telemetry import Observed
+
+        return Observed(self._place.agent, self.config.model.id, self.config.model.provider, self.memory)
 
     def _answer(
         self, text: str, name: str | None, cancelled: Flag, also: Callable[[], object] | None
@@ -348,7 +356,15 @@ class Agent:
     def _sleep(self, stop: Callable[[], bool]) -> Proposal | None:
         if stop() or (self._idle is not None and self.memory.turn_is_open):
             return None
-        proposal = self._parts.sleeper.run(stop)
+        if not _is_watched():
+            return self._sleep_and_apply(stop)
+        from agents.telemetry import observe_sleep
+
+        with observe_sleep(self._watched) as watch:
+            return watch.proposed(self._sleep_and_apply(stop, request=watch.request))
+
+    def _sleep_and_apply(self, stop: Callable[[], bool], **options: Any) -> Proposal | None:
+        proposal = self._parts.sleeper.run(stop, **options)
         if proposal is not None and self.config.sleep.apply == "auto":
             proposal = self.memory.sleeps.apply(proposal.number, auto=True)
         self.background.wake()

@@ -133,11 +133,13 @@ def calls_at_provider(content: Sequence[Mapping[str, Any]]) -> Iterator[ToolStar
 
 @dataclass(frozen=True, slots=True)
 class HelperEvent:
-    """Something that happened in a helper, an agent of this `name` which answers the call."""
+    """Something that happened in a helper, an agent of this `name` and with this model, which answers the call."""
 
     call_id: str
     name: str
     inner: Event
+    model: str
+    provider: str
 
 
 Event = (

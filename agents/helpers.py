@@ -98,7 +98,8 @@ def tool_of(section: HelperTool, config: AgentConfig, helped: Helped | None) -> 
     shows = helped is not None and helped.memory_tools != "none"
     return AgentTool(
         name=config.name, description=text, schema=SCHEMA, call=alone, idempotent=True, approve=section.approve,
-        timeout_seconds=section.timeout_seconds, start=start, shows_facts=shows,
+        timeout_seconds=section.timeout_seconds, start=start, shows_facts=shows, model=config.model.id,
+        provider=config.model.provider,
     )  # fmt: skip
 
 

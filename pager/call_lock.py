@@ -77,11 +77,28 @@ def locked(method: Callable[Concatenate[Any, P], R], *, checks: bool = False) ->
     return locked_method
 
 
+def in_pieces(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Let a method of a `locked_class` take the lock itself, piece by piece: others do not wait while it works long."""
+    method.in_pieces = True  # type: ignore[attr-defined]
+    return method
+
+
+def _checked(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    hints = {name: hint for name, hint in method.__annotations__.items() if name != "return"}
+
+    @wraps(method)
+    def checked_method(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        require_hinted(hints, [*zip(hints, args, strict=False), *kwargs.items()])
+        return method(self, *args, **kwargs)
+
+    return checked_method
+
+
 def locked_class(facade: type[C]) -> type[C]:
-    """Make every public method of a class `locked`, with all arguments checked."""
+    """Make every public method of a class `locked`, with all arguments checked, but for those `in_pieces`."""
     for name, method in list(vars(facade).items()):
         if not name.startswith("_"):
-            setattr(facade, name, locked(method, checks=True))
+            setattr(facade, name, _checked(method) if hasattr(method, "in_pieces") else locked(method, checks=True))
     return facade
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from pager.arguments import require_path
-from pager.clock import Clock, SystemClock
+from pager.clock import Clock, Moment, SystemClock, span_start
 from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
 from pager.memory import Memory
 from pager.reader import MemoryReader
@@ -102,6 +102,34 @@ class Home:
         """Delete an agent with all that belongs to it. Raises InUseError while a process writes it."""
         self.existing(name).remove(self._clock)
 
+    def restore(self, name: str, at: Moment, *, into: str) -> None:
+        """Make another agent of an agent as it was at a moment, where the home keeps its past. A date is its beginning.
+
+        Raises RejectedError for a moment that is in the future, or from which nothing is kept.
+        """
+        place, moment = self.existing(name), span_start(at, self._clock.zone)
+        if moment > self._clock.now():
+            raise RejectedError(f"{moment.isoformat(' ', 'seconds')} is in the future; give a time that has passed.")
+        if self.place(into).is_taken():
+            raise RejectedError(f"there is an agent {into!r} in {self.address} already; choose another name.")
+        aside = self._places.aside(into)
+        try:
+            place.restore(moment, aside)
+            with Memory.open(aside, embedder=None, clock=self._clock) as memory:
+                if problems := memory.check():
+                    raise StorageError(f"what was restored is damaged: {problems[0].text}. Nothing was kept of it.")
+            self._places.install(aside, into)
+        finally:
+            aside.discard()
+
+    def change_key(self, name: str) -> int:
+        """Encrypt an agent and its helpers with a new key. Return how many memories these are."""
+        return self.existing(name).change_key(self._clock)
+
+    def wrap_keys(self) -> tuple[int, int]:
+        """Wrap the keys of all agents with the newest master key. Return how many were, and how many there are."""
+        return self._places.wrap_keys()
+
     def remove_if_unused(self, name: str) -> None:
         """Delete an agent in which nothing was said, stored, changed or left for later. Raises InUseError."""
         with self.read(name, embedder=None) as reader:
@@ -129,7 +157,8 @@ class Home:
                 text = text.replace(str(copied), str(file))
             raise type(error)(text if str(file) in text else f"{file} cannot be imported: {text}") from error
         except OSError as error:
-            raise StorageError(f"{file} could not be imported: {error.strerror}.") from None
+            way = "Check the rights and space there"
+            raise StorageError(f"{file} could not be imported into {self.address}: {error.strerror}. {way}.") from None
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError) as error:
             why = f"it holds what no export holds ({type(error).__name__}: {error})"
             raise StorageError(f"{file} is damaged: {why}. Nothing was imported.") from error

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parent
 SLOW_ROOMS = {
     *("bench", "browser", "cli", "crash", "demo", "hostile", "laws", "local", "mcp", "models", "project", "standin"),
-    *("testing", "vectors", "view"),
+    *("serve", "testing", "vectors", "view"),
 }
 
 IN_MEMORY = Path("/dev/shm")

@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from agents.cli.sleep import line_of_sleep
 from agents.cli.terminal import Printer, begin, opened, stoppable
 from agents.cli.visible import counted, say, visible
 from agents.events import Event
+from pager import shortened
 from pager.errors import PagerError
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
         agent.sleep_when_idle(lambda proposal: printer.print_dimmed(line_of_sleep(proposal, name)))
         editor = _editor(agent, name, printer) if at_terminal else None
         if agent.memory.turn_is_open:
-            printer.print_dimmed("continuing the open turn")
+            for line in _left_open(agent):
+                printer.print_whole(line)
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
         while not printer.leaving and (line := editor.read() if editor else _read()) is not None:
             if not line.strip():
@@ -69,6 +71,17 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
             code = _turn(agent, printer, agent.stream(line), debug=shared.debug)
         # A script is told how its last turn ended. A person has seen it, unless they left in its middle.
         return DONE if editor and not printer.leaving else code
+
+
+def _left_open(agent: Agent) -> Iterator[str]:
+    """Yield what the last process left undone when it ended in the middle of a turn: killed, or at a limit."""
+    steps = agent.memory.inspect.steps(0, EARLIER).rows
+    asked = next((row for row in steps if row.kind == "user" and not row.purged), None)
+    about = f": {shortened(agent.memory.page_text(asked.page_id), 60)!r}" if asked else ""
+    yield f"continuing the open turn{about}"
+    for call in agent.memory.open_calls:
+        if call.begun:
+            yield f"{call.name} was at work when the program ended, and may have run"
 
 
 def _has_terminal() -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from rich.columns import Columns
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +26,7 @@ from pager.types import Block, Fact, FactUse, Movement
 MARGIN = 2
 INDENT = 4
 METER_CELLS = 12
+NARROW = 72  # below it, columns leave no room for the text beside them
 MOST_LINES = 4  # of a core block
 MARK = "\u25b2"
 YES, NO = "\u25cf", "\u25cb"
@@ -271,13 +272,13 @@ def _lives(found: Trace) -> Iterator[RenderableType]:
         yield Text.assemble(
             (name, "bold"), ("  in the prompt" if life.present else "  not in the prompt", palette.QUIET)
         )
-        first, *others = map(_event, life.events)
+        first, *others = life.events
         if life.more_events:
-            yield _rows([first], cut=False)
+            yield _Events([first])
             yield _quiet(f"\u2026 {life.more_events} more events")
-            yield _rows(others, cut=False)
+            yield _Events(others)
         else:
-            yield _rows([first, *others], cut=False)
+            yield _Events(life.events)
     if found.more_pages or found.uncounted:
         more = f"{'more than ' if found.uncounted else ''}{found.more_pages:,} more places hold it"
         yield _quiet(f"\u2026 {more}: --limit shows more, a longer piece of the text finds fewer.", 0)
@@ -288,9 +289,24 @@ def _searches(found: Trace) -> Iterator[RenderableType]:
         return
     yield Text()
     yield Text("Searches for it, the newest first", style="bold")
-    yield _rows(map(_event, found.searches), cut=False)
+    yield _Events(found.searches)
     if found.more_searches:
         yield _quiet(f"\u2026 {found.more_searches:,} earlier ones")
+
+
+class _Events:
+    """Draws the events of a trace: a row for each, or where the terminal is narrow a heading with the text below it."""
+
+    def __init__(self, events: Sequence[TraceEvent]) -> None:
+        self._rows = [_event(event) for event in events]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if options.max_width >= NARROW:
+            yield _rows(self._rows, cut=False)
+            return
+        for *cells, text in self._rows:
+            yield Padding(Text(" ").join(cell for cell in cells if cell), (0, 0, 0, INDENT // 2), expand=False)
+            yield Padding(text, (0, 0, 0, INDENT), expand=False)
 
 
 def _event(event: TraceEvent) -> list[Text]:

@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 import sys
-from contextlib import ExitStack
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -71,19 +72,29 @@ def init_command(_: Shared, name: str, like: str | None, tools: bool) -> None:
         if re.search(r"(?m)^tools:", text):
             raise RejectedError(f"{kind} has tools already, so --tools is for the others; nothing was written.")
         text += TOOLS_SECTION
-    try:
+    with _removed_if_failed(file, functions if tools else file):
         if tools:
             functions.write_text(TOOLS.format(file=file), encoding="utf-8")
         file.write_text(text, encoding="utf-8")
         for folder in re.findall(r"(?m)^skills: \./(\w+)", text):
             if not Path(folder).exists():
                 shutil.copytree(READY / folder, folder)
-    except OSError as error:
-        why = f"{error.strerror or error}. Change to a directory that you may write to"
-        raise StorageError(f"{file} cannot be written into {Path.cwd()}: {why}.") from None
     say(f"wrote {file}{f' and {functions}' if tools else ''}, an agent like {kind!r}. Next:")
     for line in _next_commands(file, text, tools=tools):
         say(f"  {line}")
+
+
+@contextmanager
+def _removed_if_failed(file: Path, *others: Path) -> Generator[None]:
+    """Delete files that could not be written whole. Raises StorageError then."""
+    try:
+        yield
+    except OSError as error:
+        with suppress(OSError):
+            for path in (file, *others):
+                path.unlink(missing_ok=True)
+        why = f"{error.strerror or error}. Change to a directory that you may write to, on a disk with free space"
+        raise StorageError(f"{file} cannot be written into {Path.cwd()}: {why}.") from None
 
 
 def _refuse_existing(name: str, file: Path, others: list[Path]) -> None:

@@ -43,6 +43,9 @@ COMMANDS = {  # command -> (module, what it does)
     "sleep": ("agents.cli.sleep", "Tidy a memory: see what is proposed, apply it, undo it."),
     "forget": ("agents.cli.forget", "End a fact, or take back what came from a source."),
     "purge": ("agents.cli.upkeep", "Destroy a fact or a step: no file keeps its text."),
+    "erase": ("agents.cli.past", "Destroy an agent, and its key."),
+    "restore": ("agents.cli.past", "Make another agent of one as it was at a time."),
+    "rekey": ("agents.cli.past", "Change the keys of encrypted agents."),
 }
 COMPLETION = """\b
 The Tab key completes commands, agents and files. Add this line to your shell's configuration:

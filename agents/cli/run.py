@@ -13,6 +13,7 @@ from agents.cli.task_report import asking, asks_next, summary
 from agents.cli.terminal import Printer, begin, opened, stoppable
 from agents.cli.visible import counted, say, visible
 from agents.events import Event, Planned, Replied, Stopped
+from agents.models.model import ModelRefusedError
 from agents.models.patience import Patience
 from pager import shortened
 from pager.errors import PagerError, RejectedError
@@ -58,6 +59,8 @@ def run_command(
         if new:
             runner.drop()
         _check_state(shared, file, task, tasks.current(agent.memory), again)
+        if why := agent.model.unreachable():
+            _report_unreachable(why, file, printer, begins=not resume)
         events = runner.resume() if resume else runner.start(task or "")
         try:
             with stoppable(agent, printer):
@@ -92,6 +95,15 @@ def _check_state(shared: Shared, file: Path, task: str | None, current: tasks.Ta
         )
     if not task and (current is None or current.state == "dropped"):
         raise RejectedError(f'there is no task to resume; start one: {shared.command("run", file)} "..."')
+
+
+def _report_unreachable(why: str, file: Path, printer: Printer, *, begins: bool) -> None:
+    """Raise ModelRefusedError before a task begins that the model will not answer. An open one waits for the model."""
+    if begins:
+        todo = f"Nothing was begun and nothing is stored. Mend it, or `model` in {file}, and give the command again."
+        raise ModelRefusedError(f"{why}\n{todo}")
+    if not printer.json_lines:
+        printer.error(why)
 
 
 def _with_progress(agent: Agent, printer: Printer, events: Generator[Event]) -> Generator[Event]:

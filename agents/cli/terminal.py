@@ -151,7 +151,7 @@ class Printer:
             case Text(text):
                 self._print_text(text)
             case StreamLost(reason, seconds):
-                self.print_dimmed(f"{reason}; trying again in {seconds:.0f} s")
+                self.print_whole(f"{reason}; trying again in {seconds:.0f} s")
             case ToolStarted(_, name, arguments):
                 self.print_dimmed(f"{name}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})")
             case ToolFinished(_, name, text, True):
@@ -196,8 +196,9 @@ class Printer:
         self._to_stderr(shortened(text, DIMMED_CHARS), depth=depth, dim=True)
 
     def print_whole(self, text: str) -> None:
-        """Print a dimmed line to standard error, however long it is."""
-        self._to_stderr(text, dim=True)
+        """Print a dimmed line to standard error, however long it is; nothing with `--quiet`."""
+        if not self._quiet:
+            self._to_stderr(text, dim=True)
 
     def embedding(self, background: BackgroundWork) -> None:
         """Print the progress of the embedding while it takes long."""

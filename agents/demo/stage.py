@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Self
 
-from pager.errors import PagerError, RejectedError
+from pager.errors import PagerError, RejectedError, StorageError
 from pager.reader import MemoryReader
 from pager.types import Json, Usage
 
@@ -123,9 +123,13 @@ class Stage:
         taken = [name for name in AGENTS if (home / name).exists() or (home / f"{name}.yaml").exists()]
         if taken:
             raise RejectedError(f"{home} already holds {', '.join(taken)} of a demo; give --home a fresh directory.")
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in FILES:
-            (home / name).write_text(text_of(name), encoding="utf-8")
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in FILES:
+                (home / name).write_text(text_of(name), encoding="utf-8")
+        except OSError as error:
+            way = "Give --home a directory that you may write to, on a disk with free space"
+            raise StorageError(f"the demo cannot be written into {home}: {error.strerror}. {way}.") from None
         return cls(home, {**{name: value for name, value in environ.items() if name not in CHOICES}, "PYTHONUTF8": "1"})
 
     def start(self, command: str, name: str, *arguments: str) -> Process:

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from agents.mirror import folder
-from agents.mirror.forms import VERSION, MalformedError, Parsed, instant, parse, same_text
+from agents.mirror.forms import (
+    VERSION,
+    MalformedError,
+    Parsed,
+    instant,
+    parse,
+    plain,
+    plain_name,
+    refuse_conflict,
+    same_text,
+)
 from pager import Block, Fact, Memory, MemoryReader
 from pager.errors import RejectedError, brief
 
@@ -54,6 +64,17 @@ class Edits:
     def __len__(self) -> int:
         return len(self.blocks) + len(self.facts)
 
+    def refuse_twice(self) -> None:
+        """Note an error for a key that two edits give to two facts: only one of them could stay."""
+        places: dict[str, str] = {}
+        for edit in self.facts:
+            if edit.key is not None and edit.text is not None:
+                first = places.setdefault(edit.key, edit.where)
+                if first != edit.where:
+                    self.errors.append(
+                        f"{edit.where}: {first} has the key {brief(edit.key, 60)}, too. A key has one fact."
+                    )
+
     def refuse_errors(self, what: str) -> None:
         """Raise RejectedError if anything is wrong."""
         if self.errors:
@@ -93,7 +114,11 @@ def find(memory: AnyMemory, base: Path, days: Mapping[str, str]) -> Edits:
                 finder.day(name, text, days.get(name))
         except MalformedError as error:
             made.errors.append(f"{base / name}:{error.line}: {error}.")
-    last = int(_about(base, texts[folder.ABOUT])["facts"])
+    made.refuse_twice()
+    last, newest = int(_about(base, texts[folder.ABOUT])["facts"]), max((int(page[1:]) for page in facts), default=0)
+    if not 0 <= last <= newest:
+        there = f"it is of a memory with {last} facts, and this one has {newest}"
+        made.errors.append(f"{base / folder.ABOUT}:1: {there}. Take the file back as it was, or export again.")
     current = [fact for fact in facts.values() if _is_current(memory, fact) and int(fact.id[1:]) <= last]
     missing = [fact for fact in current if fact.id not in seen]
     if missing and len(missing) == len(current) > 1:
@@ -130,7 +155,7 @@ class _Finder:
         self._facts = facts
         self._blocks = {block.name: block for block in memory.core()}
         self._current = {
-            (fact.text.rstrip("\n"), fact.key, fact.tags) for fact in facts.values() if _is_current(memory, fact)
+            (plain(fact.text), fact.key, fact.tags) for fact in facts.values() if _is_current(memory, fact)
         }
 
     def block(self, name: str, file: Parsed) -> None:
@@ -149,6 +174,7 @@ class _Finder:
             return  # older than the memory
         if base.block.version != block.version:
             raise MalformedError(file.body_line, f"the block was edited here, and in the memory since. {OUTDATED}")
+        refuse_conflict(file)
         self._made.blocks.append(BlockEdit(f"{self._base / name}:{file.body_line}", block, file.body.rstrip("\n")))
 
     def fact(self, name: str, file: Parsed) -> str:
@@ -179,16 +205,18 @@ class _Finder:
         is_same = same_text(text, fact.text) and key == fact.key and tags == fact.tags
         if is_same and (until == instant(fact.valid_until) or until in self._ends(fact)):
             return
-        if not is_same and (text.rstrip("\n"), key, tags) in self._current:
-            return  # taken back already
         if not _is_current(self._memory, fact):
-            if is_same:
-                return  # what ended it, or moved its end, is newer than the file
+            if is_same or (plain(text), key, tags) in self._current:
+                return  # what ended it, or moved its end, is newer than the file, or this edit was taken back already
             raise MalformedError(file.body_line, f"{fact.id} is a fact of the past and cannot be edited. {OUTDATED}")
         if until is None and fact.expires is not None:
             way = "it can be moved, but not taken away. Delete the file and add a new one instead"
             raise MalformedError(1, f"{fact.id} has an end: {way}")
-        text = fact.text if is_same else text.rstrip("\n")
+        if is_same or same_text(text, fact.text):
+            text = fact.text
+        else:
+            refuse_conflict(file)
+            text = text.rstrip("\n")
         begins_later = fact.valid_from > self._memory.inspect.present()
         is_stated = fact.valid_from != fact.at and (is_same or begins_later)
         start = instant(fact.valid_from) if is_stated else None
@@ -201,13 +229,20 @@ class _Finder:
         return {_instant(row.detail.get("until")) for row in rows}
 
     def _new_fact(self, name: str, file: Parsed) -> None:
+        if "id" in file.fields:
+            page = brief(file.fields["id"], 30)
+            way = (
+                f"The file of {page} has its name: give that back, or take id and what is below it out, for a new fact"
+            )
+            raise MalformedError(file.lines["id"], f"this file was renamed or copied. {way}")
         text, key, tags = _said(file)
+        refuse_conflict(file)
         if not text.strip():
             raise MalformedError(file.body_line, "a new fact needs a text below its front matter")
         if other := set(file.fields) - {"key", "tags", "from", "until"}:
             name = min(other)
             raise MalformedError(file.lines[name], f"a new fact has key, tags, from and until, not {name}")
-        if (text.rstrip("\n"), key, tags) not in self._current:
+        if (plain(text), key, tags) not in self._current:
             where, validity = f"{self._base / name}:1", (_text(file, "from"), _text(file, "until"))
             self._made.facts.append(FactEdit(where, None, text.rstrip("\n"), key, tags, *validity))
 
@@ -226,7 +261,9 @@ def _said(file: Parsed) -> tuple[str, str | None, tuple[str, ...]]:
     tags: Any = file.fields.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in cast("list[Any]", tags)):
         raise MalformedError(file.lines["tags"], 'tags is a list of texts, such as ["travel", "seats"]')
-    return file.body, _text(file, "key"), tuple(cast("list[str]", tags))
+    key = _text(file, "key")
+    key = None if key is None else plain_name(key, file.lines["key"])
+    return file.body, key, tuple(plain_name(tag, file.lines["tags"]) for tag in cast("list[str]", tags))
 
 
 def _text(file: Parsed, name: str) -> str | None:

@@ -72,18 +72,29 @@ def _markdown_in(folder: Path, depth: int) -> Iterator[Path]:
         if entry.is_dir():
             if depth > 1:
                 yield from _markdown_in(Path(entry.path), depth - 1)
-        elif entry.name.endswith(".md"):
+            else:
+                _refuse_files_in(entry.path)
+        elif entry.name.lower().endswith(".md"):
             yield Path(entry.path)
 
 
+def _refuse_files_in(path: str) -> None:
+    if any(file.name.lower().endswith(".md") for file in list(os.scandir(path))):
+        raise RejectedError(f"{path} is too deep for files of a mirror: facts are in {FACTS}/ or one folder below it.")
+
+
 def write_all(base: Path, files: Mapping[str, str]) -> None:
-    """Make the folder hold these files and no others of a mirror. What is the same already is not touched."""
+    """Make the folder hold these files and no others of a mirror. What is the same already is not touched.
+
+    Killed meanwhile it leaves a mirror that is older than the memory, or none: `ABOUT`, which names the newest fact, is
+    the last file that is written.
+    """
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in sorted({str(Path(name).parent) for name in files} - {"."}):
             _make_folder(base, folder)
-        for name, text in files.items():
-            _write(base / name, text.encode())
+        for name in sorted(files, key=lambda name: name == ABOUT):
+            _write(base / name, files[name].encode())
         for path in _files(base):
             if path.relative_to(base).as_posix() not in files:
                 path.unlink()

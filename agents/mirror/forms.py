@@ -12,6 +12,7 @@ prefers window seats
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from pager.inspect import StepRow
 
 MARK = "---"
 VERSION = 1
+MOST_NAME_CHARS = 2000  # of a key or a tag that is normalized: marks without end would take hours
 _LINE = re.compile(r"([a-z_]+):[ \t]*(.*)")
 ABOUT = """\
 This folder mirrors what the agent remembers. `selfpager export` writes it, `selfpager import` takes your edits back.
@@ -96,13 +98,30 @@ def _read_line(line: str, number: int, found: _Reading) -> None:
 
 
 def same_text(one: str, other: str) -> bool:
-    """Return True for texts that differ in line breaks alone, which editors and git change: CR LF, and those at the
-    end."""
-    return _plain(one) == _plain(other)
+    """Return True for texts that differ in what editors and git change by themselves alone."""
+    return plain(one) == plain(other)
 
 
-def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+def plain(text: str) -> str:
+    """Return a text without what editors and git change by themselves: CR LF, blanks at the ends of lines and below."""
+    return "\n".join(line.rstrip(" \t") for line in re.split(r"\r\n|\r|\n", text)).rstrip("\n")
+
+
+def plain_name(text: str, line: int) -> str:
+    """Return a key or a tag as the memory stores it. Raises MalformedError for half a character."""
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise MalformedError(line, "a key or a tag has half a character here, such as \\ud800; take that out")
+    return unicodedata.normalize("NFC", text).strip() if len(text) <= MOST_NAME_CHARS else text
+
+
+def refuse_conflict(file: Parsed) -> None:
+    """Raise MalformedError for a text in which git has left the marks of a conflict."""
+    lines = file.body.split("\n")
+    marked = [number for number, line in enumerate(lines) if line.startswith(("<<<<<<< ", ">>>>>>> "))]
+    if len(marked) > 1:
+        raise MalformedError(
+            file.body_line + marked[0], "git left a conflict here; choose what is right, and remove its marks"
+        )
 
 
 def instant(moment: datetime | None) -> str | None:

@@ -15,8 +15,12 @@ from starlette.responses import Response, StreamingResponse
 from agents.serve.keys import Caller
 
 WORKER, CALLER = "x-selfpager-worker", "x-selfpager-caller"
-PASSED_ON = ("accept", "content-type", "idempotency-key", "last-event-id")
-PASSED_BACK = ("content-type", "cache-control", "idempotency-key", "retry-after", "x-accel-buffering")
+PASSED_ON = ("accept", "content-type", "idempotency-key", "last-event-id", "x-stainless-retry-count")
+PASSED_BACK = (
+    "content-type", "cache-control", "idempotency-key", "retry-after", "x-accel-buffering", "request-id",
+    "x-should-retry",
+)  # fmt: skip
+OURS = "selfpager-"  # so begin headers that are passed back, too
 CONNECT_SECONDS = 2.0
 
 
@@ -43,7 +47,7 @@ class Forward:
             answer = await self._client.send(asked, stream=True)
         except httpx2.TransportError as error:
             raise WorkerGoneError(str(error)) from error
-        back = {name: answer.headers[name] for name in PASSED_BACK if name in answer.headers}
+        back = {name: text for name, text in answer.headers.items() if name in PASSED_BACK or name.startswith(OURS)}
         return StreamingResponse(_pieces(answer), answer.status_code, back)
 
 

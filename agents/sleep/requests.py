@@ -5,6 +5,7 @@ far as it can be: of a list that was cut off, or of single objects between other
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
@@ -16,6 +17,7 @@ from pager.types import Block, Json
 
 MOST_ITEMS = 200  # objects of one answer
 MOST_OPENINGS = 2000  # braces of an answer at which an object may begin
+_STEP = re.compile(r"[\[\s]*s?(\d{1,18})[\]\s]*")
 _DECODER = json.JSONDecoder(parse_constant=int)  # int refuses NaN and Infinity, which are no JSON
 
 FACTS = """\
@@ -27,7 +29,6 @@ that was not said, no small talk, no questions. What a tool or a web page told a
 Answer with a JSON list and nothing else. Each item has
   "fact": the sentence,
   "step": the id in square brackets of the line that says it,
-  "quote": a few words of that line, exactly as they stand there,
   "about": one to three words for what the fact is about, the same whenever it changes ("favourite colour").
 If there is nothing worth knowing, answer []."""
 PAIRS = """\
@@ -42,8 +43,11 @@ that the note does not say. Merge lines that repeat each other. Use the words of
 Answer with a JSON object and nothing else: {"text": "the shorter note, with \\n between its lines"}."""
 
 
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+def _as_steps(value: Any) -> Any:
+    """Return ids as they should be given: small models write 7, "7" or "[s7]" for s7."""
+    given = cast("list[Any]", value) if isinstance(value, list) else [value]
+    ids = [str(each) if type(each) is int else each for each in given]
+    return [f"s{number[1]}" if isinstance(each, str) and (number := _STEP.fullmatch(each)) else each for each in ids]
 
 
 class _Answer(BaseModel):
@@ -52,7 +56,7 @@ class _Answer(BaseModel):
 
 class _Fact(_Answer):
     fact: Annotated[str, Field(min_length=1, max_length=2000)]
-    step: Annotated[list[str], BeforeValidator(_as_list), Field(max_length=20)] = []
+    step: Annotated[list[str], BeforeValidator(_as_steps), Field(max_length=20)] = []
     quote: str | None = None
     about: str | None = None
 
@@ -96,7 +100,7 @@ def read_facts(answer: str) -> list[Claim]:
     """Return the facts that a model claims. Nothing of them is believed yet."""
     found = (_fitting(_Fact, item) for item in _objects(answer))
     return [
-        Claim(fact.fact, tuple(step.strip("[] ") for step in fact.step), fact.quote or "", fact.about or None)
+        Claim(fact.fact, tuple(fact.step), fact.quote or "", fact.about or None)
         for fact in found
         if isinstance(fact, _Fact)
     ]

@@ -7,10 +7,11 @@ two requests it can be stopped, and goes on there the next time; so it does afte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.logs import log
 from agents.meter import Prices
@@ -29,6 +30,23 @@ THINKING_TOKENS = 2000  # a model that thinks first needs room beyond its answer
 TURNS_AT_ONCE, PAIRS_AT_ONCE = 40, 8
 CHARS_PER_TOKEN = 3
 Stop = Callable[[], bool]
+Note = Callable[[Usage, float | None], None]  # given what a request has cost
+Request = Callable[[str], AbstractContextManager[Note]]  # entered around a request, with the name of the model
+
+
+def _unwatched(_: str) -> AbstractContextManager[Note]:
+    return nullcontext(_unnoted)
+
+
+def _unnoted(_: Usage, __: float | None) -> None:
+    """Nobody watches."""
+
+
+class Answer(NamedTuple):
+    """What a model says. It is `cut` if there was no room for all of it."""
+
+    text: str
+    is_cut: bool
 
 
 class StoppedError(Exception):
@@ -71,11 +89,13 @@ class Sleeper:
         self._one_at_a_time = Lock()
         self._spent = Spent()
         self._in_a_row = 0
+        self._request: Request = _unwatched
 
-    def run(self, stop: Stop = lambda: False) -> Proposal | None:
+    def run(self, stop: Stop = lambda: False, request: Request = _unwatched) -> Proposal | None:
         """Sleep, and return the proposal; None if there is nothing to do, or if it was stopped: then the next one goes
-        on with it."""
+        on with it. `request` is entered around each request to the model."""
         with self._one_at_a_time:
+            self._request = request
             if self._memory.turn_is_open:
                 raise RejectedError("a turn is open, and a sleep waits until it is answered. Resume the turn first.")
             if self._model is None:
@@ -100,12 +120,22 @@ class Sleeper:
                 if not any(turn.steps for turn in batch):
                     self._memory.sleeps.add_facts(number, [], batch)  # nothing was said in them
                     continue
-                answer = self._ask(requests.FACTS, requests.about_turns(batch, limit * CHARS_PER_TOKEN), number, stop)
-                if answer is None:
+                if not self._read_batch(number, batch, limit, stop):
                     return  # they stay unread; a model that is down is not asked about the next ones
-                for why, count in self._memory.sleeps.add_facts(number, requests.read_facts(answer), batch).items():
-                    self._spent.dropped[why] = self._spent.dropped.get(why, 0) + count
-                self._note(number)
+
+    def _read_batch(self, number: int, batch: Sequence[SaidTurn], limit: int, stop: Stop) -> bool:
+        """Return False if the model does not answer. Of what it had no room to answer, it is asked in two halves."""
+        answer = self._ask(requests.FACTS, requests.about_turns(batch, limit * CHARS_PER_TOKEN), number, stop)
+        if answer is None:
+            return False
+        if answer.is_cut and len(batch) > 1:
+            middle = len(batch) // 2
+            halves = batch[:middle], batch[middle:]
+            return all(self._read_batch(number, half, limit, stop) for half in halves)
+        for why, count in self._memory.sleeps.add_facts(number, requests.read_facts(answer.text), batch).items():
+            self._spent.dropped[why] = self._spent.dropped.get(why, 0) + count
+        self._note(number)
+        return True
 
     def _judge_pairs(self, number: int, stop: Stop) -> None:
         pairs = self._memory.sleeps.pairs(number)
@@ -117,7 +147,7 @@ class Sleeper:
                 answer = self._ask(requests.PAIRS, requests.about_pairs(batch), number, stop)
                 if answer is None:
                     return
-                self._memory.sleeps.judge(number, requests.read_verdicts(answer, batch))
+                self._memory.sleeps.judge(number, requests.read_verdicts(answer.text, batch))
                 self._note(number)
 
     def _shorten_blocks(self, number: int, stop: Stop) -> None:
@@ -128,14 +158,14 @@ class Sleeper:
             answer = self._ask(requests.BLOCK, requests.about_block(block), number, stop)
             if answer is None:
                 return
-            if why := self._memory.sleeps.rewrite_block(number, block.name, requests.read_text(answer)):
+            if why := self._memory.sleeps.rewrite_block(number, block.name, requests.read_text(answer.text)):
                 self._spent.dropped[why] = self._spent.dropped.get(why, 0) + 1
             self._note(number)
 
     def _note(self, number: int) -> None:
         self._memory.sleeps.note(number, self._spent.detail(self._model.name if self._model else ""))
 
-    def _ask(self, system: str, text: str, number: int, stop: Stop) -> str | None:
+    def _ask(self, system: str, text: str, number: int, stop: Stop) -> Answer | None:
         """Return the answer to a request, tried once more after a failure; None if the model does not answer."""
         while True:
             self._check_bounds(system, text, stop)
@@ -172,13 +202,19 @@ class Sleeper:
                 return
         raise StoppedError
 
-    def _answer(self, system: str, text: str, stop: Stop) -> str:
+    def _answer(self, system: str, text: str, stop: Stop) -> Answer:
         assert self._model is not None
+        with self._request(self._model.name) as note:
+            return self._stream(self._model, system, text, stop, note)
+
+    def _stream(self, model: Model, system: str, text: str, stop: Stop, note: Note) -> Answer:
         limits = self._memory.limits
         room = limits.limit_tokens - count_tokens(system) - count_tokens(text)
-        most = max(1, min(ANSWER_TOKENS + THINKING_TOKENS, limits.max_output_tokens, room * 2 // 3))
+        # An agent that is to answer briefly has no less to note.
+        own = max(limits.max_output_tokens, ANSWER_TOKENS)
+        most = max(1, min(ANSWER_TOKENS + THINKING_TOKENS, own, room * 2 // 3))
         messages: list[Json] = [{"role": "user", "content": [{"type": "text", "text": text}]}]
-        pieces = self._model.stream({"max_tokens": most, "system": system, "messages": messages})
+        pieces = model.stream({"max_tokens": most, "system": system, "messages": messages})
         while True:
             try:
                 next(pieces)
@@ -191,8 +227,11 @@ class Sleeper:
         self._spent.requests += 1
         usage = Usage.read(message.get("usage")) or Usage(input_tokens=count_tokens(system) + count_tokens(text))
         self._spent.tokens += usage.whole_input + usage.output_tokens
-        self._spent.usd += self._prices.usd(usage) if self._prices else 0.0
-        return "\n".join(str(block.get("text", "")) for block in message["content"] if block.get("type") == "text")
+        usd = self._prices.usd(usage) if self._prices else None
+        self._spent.usd += usd or 0.0
+        note(usage, usd)
+        said = "\n".join(str(block.get("text", "")) for block in message["content"] if block.get("type") == "text")
+        return Answer(said, message.get("stop_reason") == "max_tokens")
 
 
 def batches(turns: Sequence[SaidTurn], limit_tokens: int) -> Iterator[list[SaidTurn]]:

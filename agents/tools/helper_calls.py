@@ -61,6 +61,8 @@ class AgentTool(Tool):
     about calls of its own."""
 
     start: Callable[[Call, Collection[str], Approve], HelperRun]
+    model: str = ""
+    provider: str = ""
     shows_facts: bool = True  # the model can do something with the ids of facts
 
 
@@ -96,8 +98,9 @@ class HelperCalls:
                     continue
             sources = self._memory.read_page(call.step).via
             self._memory.begin_call(call.id)
-            threads[call.id] = _Thread(call, self.tools[call.name].start, sources, events)
             yield ToolStarted(call.id, call.name, call.input)
+            # Only now: it takes the context with it, and whoever watches has made the span of this call.
+            threads[call.id] = _Thread(call, self.tools[call.name].start, sources, events)
         try:
             found = yield from self._follow(threads, events, on_result)
         except GeneratorExit:  # whoever leaves the turn may go on with it at once
@@ -131,7 +134,8 @@ class HelperCalls:
             if isinstance(item, Question):
                 item.answer.set_result(self._approve(item.call))
             elif not isinstance(item, Outcome):
-                yield HelperEvent(call.id, call.name, item)
+                tool = self.tools[call.name]
+                yield HelperEvent(call.id, call.name, item, tool.model, tool.provider)
             else:
                 del left[call.id]
                 error = error or item.error

@@ -4,7 +4,8 @@
 - `claude_agent`: the Claude Agent SDK's `SessionStore`
 - `openai_agents`: the OpenAI Agents SDK's `Session`
 - `pydantic_ai`: the memory store of PydanticAI's harness, searchable
-- `mem0`: mem0's calls, for who moves over
+- `pydantic_ai_conversations`: PydanticAI's `ConversationStore`
+- `mem0`, `mem0_async`: mem0's calls, for who moves over, and the same as coroutines
 - `hermes`: a memory provider of Hermes
 
 Each stores through the facade alone: facts, messages from elsewhere, core. None adds a dependency: who uses an adapter

@@ -6,12 +6,12 @@
 
 An item is a fact with a key made of its namespace, and JSON as its text. `put` supersedes it, `delete` ends it; only
 `purge` destroys. `index=False` hides an item from queries. Fields named in `index` narrow nothing: all of an item is
-searched. An item with a `ttl` (minutes since it was stored or last read; a query reads what it finds) is not returned
-after that, and `sweep_ttl` ends it.
+searched. An item with a `ttl` (minutes since it was stored or last read) is a fact with an end, which a reading moves:
+it is over by itself, and nothing has to be swept.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from pager.adapters.facts import facts_under, fits, note_in, ranked
 base: Any = require("langgraph.store.base", "langgraph")
 NAME = "langgraph"
 CREATED, TTL, HIDDEN = "langgraph:created", "langgraph:ttl", "langgraph:hidden"
+QUOTES = frozenset("'\"")
 Namespace = tuple[str, ...]
 
 
@@ -49,16 +50,9 @@ class PagerStore(base.BaseStore):
         """Carry out all operations in a thread."""
         return await in_thread(self.batch, list(ops))
 
-    def sweep_ttl(self) -> int:
-        """End the items whose time to live is over. Return how many."""
-        over = [fact.id for fact in facts_under(self._memory, f"{NAME}.") if self._is_over(fact)]
-        for page_id in over:
-            self._memory.forget(page_id, "its time to live is over", actor=NAME)
-        return len(over)
-
     def _get(self, op: Any) -> Any:
         fact = self._memory.inspect.current_fact(f"{_prefix(op.namespace)}.{op.key}")
-        if fact is None or self._is_over(fact):
+        if fact is None:
             return None
         self._refresh([fact] if op.refresh_ttl else [])
         return base.Item(**_fields(fact))
@@ -70,23 +64,25 @@ class PagerStore(base.BaseStore):
             if old is not None:
                 self._memory.forget(old.id, "deleted", actor=NAME)
             return
-        created = note_in(old, CREATED) if old and not self._is_over(old) else None
+        created = note_in(old, CREATED) if old else None
         tags = [_prefix(op.namespace[:depth]) for depth in range(len(op.namespace) + 1)]
         tags += [f"{CREATED}={created or self._memory.now().isoformat()}"]
         tags += ([HIDDEN] if op.index is False else []) + ([] if op.ttl is None else [f"{TTL}={op.ttl}"])
         text = json.dumps(dict(op.value), ensure_ascii=False)
-        fact = self._memory.archive(text, key=key, tags=tags, actor=NAME, source=f"program:{NAME}")
-        self._refresh([fact])  # the same value once more is the same fact
+        self._store(text, key, tags)
 
     def _search(self, op: Any) -> list[Any]:
         wanted, prefix = op.offset + op.limit, _prefix(op.namespace_prefix)
+        asked: dict[str, Any] = op.filter or {}
+        if strange := [key for key in asked if QUOTES & set(key)]:
+            raise ValueError(f"Invalid filter key: {strange[0]!r} holds a quote; name fields, such as 'user.age'.")
         hits: Any = ((fact, None) for fact in facts_under(self._memory, prefix))
         if op.query:
             hits = ranked(self._memory, op.query, tags=[prefix], prefix=prefix, limit=2 * wanted, actor=NAME)
         found: list[tuple[Fact, Any]] = []
         for fact, hit in hits:
             hidden = hit is not None and HIDDEN in fact.tags
-            if not (hidden or self._is_over(fact)) and fits(json.loads(fact.text), op.filter or {}):
+            if not hidden and fits(json.loads(fact.text), asked):
                 found.append((fact, hit and (hit.score if hit.cosine is None else hit.cosine)))
             if len(found) == wanted:
                 break
@@ -95,18 +91,21 @@ class PagerStore(base.BaseStore):
         return [base.SearchItem(**_fields(fact), score=score) for fact, score in found]
 
     def _list_namespaces(self, op: Any) -> list[Namespace]:
-        found = {_namespace(fact) for fact in facts_under(self._memory, f"{NAME}.") if not self._is_over(fact)}
+        found = {_namespace(fact) for fact in facts_under(self._memory, f"{NAME}.")}
         fitting = [each for each in found if all(_matches(each, one) for one in op.match_conditions or ())]
         return sorted({each[: op.max_depth] for each in fitting})[op.offset : op.offset + op.limit]
 
-    def _is_over(self, fact: Fact) -> bool:
-        if (minutes := note_in(fact, TTL)) is None:
-            return False
-        read_at = self._memory.inspect.use(fact.id).used_at or fact.at
-        return max(fact.at, read_at) + timedelta(minutes=float(minutes)) <= self._memory.now()
-
     def _refresh(self, facts: Iterable[Fact]) -> None:
-        self._memory.mark_used(fact.id for fact in facts if note_in(fact, TTL))
+        for fact in facts:
+            if note_in(fact, TTL):
+                self._store(
+                    fact.text, str(fact.key), fact.tags
+                )  # the same once more is the same fact, with a later end
+
+    def _store(self, text: str, key: str, tags: Sequence[str]) -> None:
+        minutes = next((float(tag.removeprefix(f"{TTL}=")) for tag in tags if tag.startswith(f"{TTL}=")), None)
+        until = None if minutes is None else self._memory.now() + timedelta(minutes=minutes)
+        self._memory.archive(text, key=key, tags=tags, valid_until=until, actor=NAME, source=f"program:{NAME}")
 
 
 def _prefix(namespace: Namespace) -> str:

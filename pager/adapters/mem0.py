@@ -121,10 +121,5 @@ def _item(fact: Fact, hit: Hit | None = None) -> Json:
 def _change(number: str, fact: Fact, old: str | None, new: str | None, event: str) -> Json:
     at = (fact.valid_until if event == "DELETE" and fact.valid_until else fact.at).isoformat()
     change = {"id": fact.id, "memory_id": number, "old_memory": old, "new_memory": new, "event": event}
-    return {
-        **change,
-        "created_at": at,
-        "updated_at": at,
-        "is_deleted": new is None,
-        "role": _metadata(fact).get("role"),
-    }
+    more = {"created_at": at, "updated_at": at, "is_deleted": new is None, "role": _metadata(fact).get("role")}
+    return change | more

@@ -16,7 +16,6 @@ from typing import Any
 from pager import Fact, Memory
 from pager.adapters import in_thread, require
 from pager.adapters.facts import facts_under, note_in, ranked
-from pager.errors import brief
 
 harness: Any = require("pydantic_ai_harness.memory", "pydantic-ai-harness")
 NAME = "pydantic-ai"
@@ -127,5 +126,5 @@ class PagerMemoryStore:
 
 def _key(path: str) -> str:
     if not all(SEGMENT.fullmatch(part) and ".." not in part and part != "." for part in path.split("/")):
-        raise ValueError(f"{brief(path, 200)} is no path of a memory file: letters, digits, _ . - and / between them.")
+        raise ValueError(f"{path!r:.200} is no path of a memory file: letters, digits, _ . - and / between them.")
     return f"{PREFIX}{path}"

@@ -6,10 +6,16 @@ statement raises AgentLostError, and the agent has to be opened again, here or e
 
 wal.py       the pages of each commit, from SQLite's write-ahead log
 pages.py     the packed form of pages
+seal.py      rows in clear, or encrypted for their place
+cipher.py    the only file that knows cryptography
+keys.py      the keys of agents, and the master keys that wrap them
 postgres.py  the only file that knows psycopg: connections, time limits, errors
 pool.py      connections that are used again
 tables.py    the tables in Postgres
-rows.py      every statement on them: claim, renew, commit, fold, restore, commands
+claim.py     what a process holds of an agent that it owns
+rows.py      who owns an agent, and its commits
+states.py    folding the log into chunks, restoring an agent as it is or was, what is kept of its past
+commands.py  commands of other processes
 leases.py    the leases of this process, renewed together
 cache.py     the directories in which it works
 log.py       `Log`, which `Database` calls at each commit, and which folds the log into chunks

@@ -9,7 +9,8 @@ from threading import Event, Lock, Thread
 from typing import Protocol, Self
 
 from pager.errors import StorageError
-from pager.log.rows import Claim, Rows
+from pager.log.claim import Claim
+from pager.log.rows import Rows
 
 RENEWALS = 3  # within one lease
 

@@ -8,19 +8,24 @@ The line in `sync` that calls `rows.commit` is the real commit.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 from threading import Thread
 
 from pager.errors import AgentLostError, StorageError
+from pager.log.claim import Claim
 from pager.log.leases import Leases
 from pager.log.pages import CHUNK_BYTES, chunk_of, pack_changes, pack_chunk
-from pager.log.rows import Claim, Restored, Rows
+from pager.log.rows import Rows
+from pager.log.seal import place
+from pager.log.states import Restored
 from pager.log.wal import Changes, WalReader
 from pager.store.database import LOG_PAGES, Database
 
 PART_PAGES = 16_384  # of a commit in one row: 32 MB before they are packed
-FOLD_BYTES = 512 << 10  # the log is folded when it is longer than this, and than half of the chunks
+FOLD_BYTES = 256 << 10  # the log is folded when it is longer than this, and than half of the chunks
 
 
 class Log:
@@ -33,13 +38,14 @@ class Log:
         self._claim = claim
         self._restored = restored
         self._seq = restored.seq
+        self._has_sent = False  # a commit, of this process
         self._in_doubt: Changes | None = None  # what was sent when an interrupt came
         self._database: Database | None = None
         self._wal: WalReader | None = None
         self._file = -1
         self._is_lost = self._is_closed = False
         self._folding: Thread | None = None
-        self._folded: dict[int, int] = {}  # chunk -> its bytes, of the last fold
+        self._folded: Restored | None = None  # of the last fold
         self._unfolded: Restored | None = None  # what the last fold was to fold, and did not
 
     def attach(self, database: Database) -> None:
@@ -64,7 +70,9 @@ class Log:
             return
         pages = list(changes.pages.items())
         pieces = (pages[begin : begin + PART_PAGES] for begin in range(0, len(pages), PART_PAGES))
-        parts = [pack_changes(dict(piece), changes.size_pages) for piece in pieces]
+        packed = (pack_changes(dict(piece), changes.size_pages, self._before(piece, changes)) for piece in pieces)
+        places = (place("commit", self._claim.agent, self._seq + 1, part) for part in count())
+        parts = [self._restored.box.seal(*part) for part in zip(packed, places, strict=False)]
         self._in_doubt = changes
         try:
             waits = self._rows.commit(self._claim, self._seq + 1, parts)  # THE COMMIT
@@ -74,6 +82,19 @@ class Log:
             raise self._lose("another process has claimed it")
         self.has_commands = waits
         self._committed(changes, sum(map(len, parts)))
+
+    def _before(self, pages: Iterable[tuple[int, bytes]], changes: Changes) -> dict[int, bytes]:
+        """Return the content that Postgres has of these pages, as far as it has them."""
+        assert self._wal is not None
+        found = dict[int, bytes]()
+        for page, data in pages:
+            # SQLite may have written the first page of a new file in place: it is sent as a whole once.
+            if page * len(data) <= self._restored.size_bytes and (page > 1 or self._has_sent):
+                begin = (page - 1) * len(data)
+                old = self._wal.before(page, changes) or os.pread(self._file, len(data), begin)
+                if len(old) == len(data):
+                    found[page] = old
+        return found
 
     def _resolve(self, changes: Changes) -> None:
         """Find out if a commit during which an interrupt came was stored."""
@@ -94,53 +115,64 @@ class Log:
         self._wal.passed(changes)
         self._in_doubt = None
         self._seq += 1
+        self._has_sent = True
         page_bytes = len(next(iter(changes.pages.values())))
         self._restored.seq = self._seq
         self._restored.size_bytes = changes.size_pages * page_bytes
         self._restored.log_bytes += size_bytes
         self._restored.changed_chunks.update(chunk_of(page, page_bytes) for page in changes.pages)
+        if self._is_folding:
+            return  # it reads the file, which has to stay as it is
         if (changes.frames >= LOG_PAGES or self._is_long) and self._database.checkpoint():
             self._fold_if_long()
+
+    def settle(self) -> None:
+        """Return when nothing reads the file in the background."""
+        if self._folding is not None:
+            self._folding.join()
 
     # folding
 
     @property
-    def _is_long(self) -> bool:
-        if self._folding is not None:
-            if self._folding.is_alive():
-                return False
+    def _is_folding(self) -> bool:
+        if self._folding is not None and not self._folding.is_alive():
             self._note_fold()
+        return self._folding is not None
+
+    @property
+    def _is_long(self) -> bool:
         return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
 
     def _note_fold(self) -> None:
-        sizes = self._restored.chunk_bytes | self._folded
-        last = self._restored.size_bytes // CHUNK_BYTES
-        self._restored.chunk_bytes = {number: size for number, size in sizes.items() if number <= last}
+        if self._folded is not None:
+            self._restored.versions = self._folded.folded_versions()
+            sizes = self._folded.chunk_bytes.items()
+            self._restored.chunk_bytes = {
+                number: size for number, size in sizes if number < len(self._restored.versions)
+            }
         if self._unfolded is not None:  # the next fold takes these chunks, too
             self._restored.folded = self._unfolded.folded
             self._restored.changed_chunks |= self._unfolded.changed_chunks
             self._restored.log_bytes += self._unfolded.log_bytes
-        self._folding, self._folded, self._unfolded = None, {}, None
+        self._folding = self._folded = self._unfolded = None
 
     def _fold_if_long(self) -> None:
-        """Fold what the file holds: all that was committed. It may change meanwhile: what is newer is in the log."""
-        if self._is_long:
+        """Fold what the file holds: all that was committed. Nobody changes it meanwhile."""
+        if not self._is_folding and self._is_long:
             self._begin_fold()
 
     def _begin_fold(self) -> Thread:
         held = self._restored
-        self._restored = Restored(held.seq, held.seq, held.size_bytes, 0, held.chunk_bytes)
+        self._restored = replace(held, folded=held.seq, log_bytes=0, changed_chunks=set())
         self._folding = Thread(target=self._fold, args=(held,), name="selfpager folding", daemon=True)
         self._folding.start()
         return self._folding
 
     def forget_past(self) -> None:
-        """Fold all that was committed, now: no row holds what was there before. Raises StorageError."""
+        """Fold all that was committed, now, and drop the past: no row holds what was there. Raises StorageError."""
         assert self._database is not None
-        if self._folding is not None:
-            self._folding.join()
-            self._note_fold()
-        if self._restored.folded < self._seq:
+        self.settle()
+        if not self._is_folding and self._restored.folded < self._seq:
             if not self._database.checkpoint():
                 raise StorageError("the log cannot be folded while another process reads an old state. Try again.")
             self._begin_fold().join()
@@ -149,18 +181,21 @@ class Log:
             raise StorageError(
                 f"the log of {self._name!r} cannot be folded now. Try again; the ledger says what waits."
             )
+        self._rows.states.drop_past(self._claim.agent, 0)
 
     def _fold(self, held: Restored) -> None:
         sizes = dict[int, int]()
         try:
-            self._rows.fold(self._claim, held.seq, held.size_bytes, self._chunks(held, sizes))
+            self._rows.states.fold(self._claim, held, self._chunks(held, sizes))
         except AgentLostError:
             self._unfolded = held
             self._lose("another process has claimed it")
         except (StorageError, OSError):
             self._unfolded = held
         else:
-            self._folded = sizes
+            self._folded = replace(held, chunk_bytes=held.chunk_bytes | sizes)
+            with suppress(StorageError):  # the next fold does it
+                self._rows.states.drop_past(self._claim.agent, self._rows.server.keep_days)
 
     def _chunks(self, held: Restored, sizes: dict[int, int]) -> Iterator[tuple[int, bytes]]:
         for number in sorted(held.changed_chunks):
@@ -199,8 +234,7 @@ class Log:
             return
         self._is_closed = True
         Leases.of(self._rows).drop(self._claim)
-        if self._folding is not None:
-            self._folding.join()
+        self.settle()
         if self._wal is not None:
             self._wal.close()
         if self._file >= 0:

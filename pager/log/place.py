@@ -4,8 +4,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from typing import Any
 from pager.clock import Clock
 from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError
 from pager.log.cache import Cache, root
+from pager.log.claim import Claim
+from pager.log.commands import CommandRows, seal_commands
 from pager.log.home_rows import HomeRows
 from pager.log.log import Log
 from pager.log.postgres import Server
-from pager.log.rows import Claim, Content, Restored, Rows
+from pager.log.rows import Rows
+from pager.log.states import Content
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.maintenance import copy_database
@@ -50,7 +53,11 @@ class Agents(Places):
 
     def install(self, aside: Directory, name: str) -> None:
         """Upload the databases of the agent and its helpers, with the commands that still wait."""
-        self._rows.upload(_contents(aside.files, name))
+        self._rows.states.upload(_contents(aside.files, name))
+
+    def wrap_keys(self) -> tuple[int, int]:
+        """Wrap the key of each encrypted agent."""
+        return self._rows.keys.wrap_again()
 
     def value(self, key: str) -> str | None:
         """Read a row."""
@@ -137,14 +144,15 @@ class PostgresPlace(Place):
             cache = Cache()
             files = AgentFiles(cache.path)
             state = self._rows.state(self._row_name)
-            restored = self._rows.restore(claim.agent, files.database) if state and state.seq else Restored(0, 0, 0)
+            states = self._rows.states
+            restored = states.restore(claim.agent, files.database) if state and state.seq else states.begin(claim.agent)
             log = Log(self._row_name, self._rows, claim, restored)
             store = Store(files.database, clock, log=log)
         except BaseException:
             self._give_back(claim, log, cache)
             raise
         release = lambda: self._give_back(claim, log, cache)  # noqa: E731
-        return Opened(store, files.index, CommandRows(self._rows, claim.agent, log), release)
+        return Opened(store, files.index, CommandRows(self._rows, claim.agent, restored.box, log), release)
 
     def _give_back(self, claim: Claim, log: Log | None, cache: Cache | None) -> None:
         try:
@@ -157,7 +165,7 @@ class PostgresPlace(Place):
         """Claim the agent, which is made if there is none. Wait half a second for who has it only for a moment."""
         self._rows.create(self._row_name)
         owner = {
-            "pid": os.getpid(), "host": socket.gethostname(), "command": " ".join(sys.argv)[:200],
+            "pid": os.getpid(), "host": socket.gethostname(), "command": _program(sys.argv),
             "since": clock.now().isoformat("T", "seconds"), "url": self._rows.server.advertised,
             "worker": self._rows.server.worker,
         }  # fmt: skip
@@ -191,12 +199,12 @@ class PostgresPlace(Place):
         cache = Cache()
         try:
             files = AgentFiles(cache.path)
-            self._rows.restore(state.agent, files.database)
+            restored = self._rows.states.restore(state.agent, files.database)
             store = Store(files.database, clock, read_only=True)
         except BaseException:
             cache.close()
             raise
-        return Opened(store, files.index, CommandRows(self._rows, state.agent), cache.close)
+        return Opened(store, files.index, CommandRows(self._rows, state.agent, restored.box), cache.close)
 
     def copy_to(self, file: Path) -> None:
         """Restore a copy of what was last committed, and copy that."""
@@ -205,8 +213,39 @@ class PostgresPlace(Place):
             raise NotFoundError(f"there is no memory in {self.name}.")
         with closing(Cache()) as cache:
             database = AgentFiles(cache.path).database
-            self._rows.restore(state.agent, database)
+            self._rows.states.restore(state.agent, database)
             copy_database(database, file, pending)
+
+    def restore(self, at: datetime, aside: Directory) -> None:
+        """Restore an earlier state, as far back as `keep_days` reaches."""
+        state = self._rows.state(self._row_name)
+        if state is None or not state.seq:
+            raise NotFoundError(f"there is no memory in {self.name}.")
+        self._rows.states.restore(state.agent, aside.files.database, at)
+
+    def change_key(self, clock: Clock) -> int:
+        """Seal all rows of the agent and its helpers anew, in one transaction. Their past is dropped.
+
+        No command comes in meanwhile. Those that are sent afterwards are sealed with the new key: see `CommandRows`.
+        """
+        with ExitStack() as claimed:
+            names = [self._row_name, *self._rows.names_below(self._row_name, deep=True)]
+            claims = list[Claim]()
+            for name in names:  # all of them, before anything is changed
+                claims.append(PostgresPlace(self._rows, name)._claim(clock))
+                claimed.callback(self._rows.release, claims[-1])
+            cache = claimed.enter_context(closing(Cache()))
+            files = [cache.path / str(claim.agent) for claim in claims]
+            held = [self._rows.states.restore(claim.agent, file) for claim, file in zip(claims, files, strict=True)]
+            boxes = [each.box for each in held]
+            with self._rows.server.transaction() as transaction:
+                transaction.rows("LOCK TABLE selfpager.commands IN SHARE ROW EXCLUSIVE MODE")
+                self._rows.keys.replace(transaction, claims[0].agent)
+                for claim, restored, file, old in zip(claims, held, files, boxes, strict=True):
+                    self._rows.states.seal_anew(transaction, claim, restored, file)
+                    seal_commands(transaction, claim.agent, old, restored.box)
+        self._rows.keys.forget_past()
+        return len(claims)
 
     def owner(self) -> dict[str, Any] | None:
         """Return who claimed it, while the lease lasts."""
@@ -239,10 +278,11 @@ class PostgresPlace(Place):
         return root()
 
     def remove(self, clock: Clock) -> None:
-        """Claim the agent, and delete its rows."""
+        """Claim the agent, and delete its rows, those of its helpers, and its key."""
         claim = self._claim(clock)
         if not self._rows.remove(self._row_name, claim):
             raise AgentLostError(f"{self.name} was claimed by another process meanwhile; nothing was removed.")
+        self._rows.keys.forget_past()
 
     def discard(self) -> None:
         """Delete its rows, if nobody has it open."""
@@ -250,56 +290,8 @@ class PostgresPlace(Place):
             self._rows.remove(self._row_name, claim)
 
 
-class CommandRows:
-    """Pending commands as rows. The owner asks for them only when the log says that there are some."""
-
-    def __init__(self, rows: Rows, agent: int, log: Log | None = None) -> None:
-        self._rows = rows
-        self._agent = agent
-        self._log = log
-        self._read: Mapping[str, str] = {}
-
-    def ids(self) -> list[str]:
-        """Return the ids of pending commands, oldest first."""
-        if self._log is not None and not self._log.has_commands:
-            return []
-        self._read = dict(self._rows.commands(self._agent))
-        if self._log is not None:
-            self._log.has_commands = bool(self._read)
-        return list(self._read)
-
-    def read(self, command: str) -> str:
-        """Return the text of one of these."""
-        return self._read[command]
-
-    def new_id(self, sent: str) -> str:
-        """Return an id that no process of another machine uses: there may be one of the same number."""
-        return f"{sent}-{os.urandom(4).hex()}"
-
-    def write(self, command: str, text: str) -> None:
-        """Store a command."""
-        self._rows.send(self._agent, command, text)
-        if self._log is not None:
-            self._log.has_commands = True
-
-    def drop(self, command: str) -> None:
-        """Delete a command."""
-        self._rows.drop_command(self._agent, command)
-
-    def set_aside(self, command: str) -> str | None:
-        """Delete what is no command: the ledger says what it was."""
-        self.drop(command)
-        return command
-
-    def erase(self, erase: Callable[[str], str | None]) -> set[str]:
-        """Erase in commands. Return the ids of the changed."""
-        found = set[str]()
-        for command, text in self._rows.commands(self._agent):
-            cleaned = erase(text)
-            if cleaned is None:
-                self.drop(command)
-            elif cleaned != text:
-                self._rows.change_command(self._agent, command, cleaned)
-            if cleaned != text:
-                found.add(command)
-        return found
+def _program(arguments: Sequence[str]) -> str:
+    """Return which program this is, and which command of ours. Its other arguments may be a message, or a password."""
+    words = (word for word in arguments[1:] if word.isalpha() and word.islower())
+    program = Path(arguments[0]).name[:100] if arguments else ""
+    return " ".join((program, next(words, ""))).strip() if program == "selfpager" else program

@@ -7,7 +7,7 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 import atexit
 import os
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any, Self
@@ -32,7 +32,11 @@ except ImportError:
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]
 CONNECTIONS = 8  # of a process, to one address
-DEFAULTS = {"lease_seconds": 10.0, "limit_seconds": 10.0}  # also in the query of an address
+OPTIONS = {  # also in the query of an address: default, least, most
+    "lease_seconds": (10.0, 0.1, 3600.0),
+    "limit_seconds": (10.0, 0.1, 3600.0),
+    "keep_days": (7.0, 0.0, 3650.0),  # of the past of each agent
+}
 
 
 class UnavailableError(StorageError):
@@ -42,7 +46,7 @@ class UnavailableError(StorageError):
 class _Limited(Connection[TupleRow]):
     """A connection on which nothing waits for ever, whatever lies between it and Postgres."""
 
-    limit_seconds = DEFAULTS["limit_seconds"]
+    limit_seconds = OPTIONS["limit_seconds"][0]
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for Postgres, as long as the limit allows."""
@@ -55,7 +59,7 @@ class Transaction:
     def __init__(self, connection: Connection[TupleRow]) -> None:
         self._connection = connection
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Run a statement and return its rows."""
         cursor = self._connection.execute(sql.encode(), values)
         return cursor.fetchall() if cursor.description else []
@@ -88,6 +92,7 @@ class Server:
         self.advertised = ""  # where this process takes requests for the agents that it owns
         self._address, options = _own_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]
+        self.keep_days = options["keep_days"]
         self._class = type("_Limited", (_Limited,), {"limit_seconds": self.limit_seconds})
         self._arguments: dict[str, Any] = {
             "autocommit": True, "connect_timeout": max(2, int(self.limit_seconds)), "application_name": "selfpager",
@@ -202,7 +207,7 @@ class Server:
 def _own_options(address: str) -> tuple[str, dict[str, float]]:
     """Return an address without our own options in its query, and these."""
     parts = urlsplit(address)
-    options, rest = dict(DEFAULTS), list[tuple[str, str]]()
+    options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[tuple[str, str]]()
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in options:
             rest.append((name, value))
@@ -210,7 +215,9 @@ def _own_options(address: str) -> tuple[str, dict[str, float]]:
         try:
             options[name] = float(value)
         except ValueError:
-            options[name] = 0
-        if not 0.1 <= options[name] <= 3600:
-            raise RejectedError(f"{name} in the address of the home is {value!r:.40}; give seconds, 0.1 to 3600.")
+            options[name] = -1
+        _, least, most = OPTIONS[name]
+        if not least <= options[name] <= most:
+            given, unit = f"{name} in the address of the home is {value!r:.40}", name.rpartition("_")[2]
+            raise RejectedError(f"{given}; give {unit}, {least:g} to {most:g}.")
     return urlunsplit(parts._replace(query=urlencode(rest))), options

@@ -15,27 +15,43 @@ CREATE = (
         lease_until timestamptz,                -- from then on others may claim it
         due timestamptz,                        -- when it wants to be visited by whoever works for it; null if never
         seq bigint NOT NULL DEFAULT 0,          -- the number of the last commit
-        folded bigint NOT NULL DEFAULT 0,       -- commits up to this one are in the chunks
-        size_bytes bigint NOT NULL DEFAULT 0    -- of pager.db after that commit
+        folded bigint NOT NULL DEFAULT 0        -- commits up to this one are in the newest base
     ) WITH (fillfactor = 50)""",  # half of each page is for new versions of its rows: no index is written then
     """CREATE TABLE IF NOT EXISTS selfpager.commits (
         agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
         seq bigint NOT NULL,
         part integer NOT NULL,                  -- a commit of many pages has several rows
-        data bytea NOT NULL,                    -- the pages that it changed, see pages.py
+        at timestamptz NOT NULL,                -- on the clock of this Postgres
+        data bytea NOT NULL,                    -- the pages that it changed, see pages.py and seal.py
         PRIMARY KEY (agent, seq, part)
+    ) WITH (toast_tuple_target = 8160)""",  # most are a row of one page, without a second table and its index
+    """CREATE TABLE IF NOT EXISTS selfpager.bases (
+        agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
+        seq bigint NOT NULL,                    -- pager.db as it was after this commit is in the chunks
+        at timestamptz NOT NULL,                -- of that commit
+        size_bytes bigint NOT NULL,             -- of pager.db
+        versions bytea NOT NULL,                -- the `seq` of each chunk, see states.py and seal.py
+        PRIMARY KEY (agent, seq)
     )""",
     """CREATE TABLE IF NOT EXISTS selfpager.chunks (
         agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
         number integer NOT NULL,
-        data bytea NOT NULL,                    -- this piece of pager.db as it was after commit `folded`, or newer
-        PRIMARY KEY (agent, number)
+        seq bigint NOT NULL,
+        data bytea NOT NULL,                    -- this piece of pager.db as it was after that commit
+        PRIMARY KEY (agent, number, seq)
     )""",
     """CREATE TABLE IF NOT EXISTS selfpager.commands (
         agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
         id text COLLATE "C" NOT NULL,           -- in the order in which they were sent
-        command text NOT NULL,                  -- JSON, as in a file of an inbox
+        command bytea NOT NULL,                 -- JSON, as in a file of an inbox, see seal.py
         PRIMARY KEY (agent, id)
+    )""",
+    # Without its row here an encrypted agent cannot be read by anybody.
+    """CREATE TABLE IF NOT EXISTS selfpager.keys (
+        agent bigint PRIMARY KEY REFERENCES selfpager.agents ON DELETE CASCADE,  -- its helpers have the same key
+        id uuid NOT NULL,
+        master text NOT NULL,                   -- the id of the master key
+        wrapped bytea NOT NULL                  -- the key, encrypted with that one
     )""",
     "CREATE INDEX IF NOT EXISTS agents_due ON selfpager.agents (due) WHERE due IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS agents_owned ON selfpager.agents (lease_until) WHERE owner IS NOT NULL",

@@ -39,6 +39,7 @@ class Changes(NamedTuple):
     """The newest content of each page that was changed, and the size of the database after that."""
 
     pages: dict[int, bytes]
+    places: dict[int, int]  # page -> where in the log that content is
     size_pages: int
     frames: int  # in the log up to here
     end: _Position
@@ -50,7 +51,9 @@ class WalReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._header = b""  # that was found right
         self._at: _Position | None = None
+        self._places = dict[int, int]()  # of what was passed since SQLite began the log anew
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
@@ -60,7 +63,19 @@ class WalReader:
 
     def passed(self, changes: Changes) -> None:
         """Go on behind these changes the next time."""
+        if not self._is_same_log(changes):
+            self._places.clear()
+        self._places |= changes.places
         self._at = changes.end
+
+    def before(self, page: int, changes: Changes) -> bytes | None:
+        """Return the content of a page before these changes; None if the database file holds it."""
+        if not self._is_same_log(changes) or page not in self._places:
+            return None
+        return os.pread(self._file, len(changes.pages[page]), self._places[page])
+
+    def _is_same_log(self, changes: Changes) -> bool:
+        return self._at is not None and self._at.salts == changes.end.salts
 
     def read(self) -> Changes | None:
         """Return what was committed behind the place that was passed; None if nothing was."""
@@ -71,8 +86,9 @@ class WalReader:
         if magic & ~1 != _MAGIC:
             return None  # no commit was made yet: it is as long as it will be, and empty
         order = ">u4" if magic & 1 else "<u4"
-        if _checksums(header[:24], 24, order)[0] != (first, second):
+        if header != self._header and _checksums(header[:24], 24, order)[0] != (first, second):
             raise StorageError(f"{self._path} has a damaged header. Open the agent again: it is restored.")
+        self._header = header
         at = self._at
         if at is None or at.salts != tuple(salts):  # SQLite began it anew: all before was copied into the database
             at = _Position((salts[0], salts[1]), HEADER_BYTES, (first, second))
@@ -80,21 +96,25 @@ class WalReader:
 
     def _read_from(self, at: _Position, page_bytes: int, order: str) -> Changes | None:
         frame_bytes = FRAME_HEADER_BYTES + page_bytes
-        found, pending = dict[int, bytes](), dict[int, bytes]()
+        found, pending = dict[int, tuple[int, bytes]](), dict[int, tuple[int, bytes]]()
         size_pages, end, offset, checksum = 0, at, at.offset, at.checksum
-        many = 16  # frames at once; most commits have a dozen
+        salted = struct.pack(">2I", *at.salts)
+        many = 32  # frames at once; most commits have a dozen
         while True:
             raw = os.pread(self._file, frame_bytes * many, offset)
             count = len(raw) // frame_bytes
+            starts = range(0, count * frame_bytes, frame_bytes)
+            # Those behind the last commit are older than the header: they are not worth a checksum.
+            count = next((n for n, start in enumerate(starts) if raw[start + 8 : start + 16] != salted), count)
             parts = _contributions(raw[: count * frame_bytes], frame_bytes, order) if count else ()
-            for number in range(count):
-                start = number * frame_bytes
-                page, commit_pages, *salts, first, second = _FRAME.unpack_from(raw, start)
-                checksum = _advance(checksum, page_bytes + 8, parts[number])
-                if tuple(salts) != at.salts or checksum != (first, second):
-                    count = 0  # older than the header, or not written to its end
+            for start, part in zip(starts, parts, strict=False):
+                page, commit_pages, _, _, first, second = _FRAME.unpack_from(raw, start)
+                checksum = _advance(checksum, page_bytes + 8, part)
+                if checksum != (first, second):
+                    count = 0  # not written to its end
                     break
-                pending[page] = raw[start + FRAME_HEADER_BYTES : start + frame_bytes]
+                content = raw[start + FRAME_HEADER_BYTES : start + frame_bytes]
+                pending[page] = (offset + FRAME_HEADER_BYTES, content)
                 offset += frame_bytes
                 if commit_pages:
                     found |= pending
@@ -105,8 +125,9 @@ class WalReader:
             many = 512
         if end is at:
             return None
-        kept = {page: data for page, data in found.items() if page <= size_pages}
-        return Changes(kept, size_pages, (end.offset - HEADER_BYTES) // frame_bytes, end)
+        pages = {page: content for page, (_, content) in found.items() if page <= size_pages}
+        places = {page: place for page, (place, _) in found.items()}
+        return Changes(pages, places, size_pages, (end.offset - HEADER_BYTES) // frame_bytes, end)
 
 
 # The checksum adds each pair of words to two sums: first += word + second; second += next word + first. That is linear,
@@ -124,15 +145,26 @@ def _weights(size_bytes: int) -> tuple[Any, tuple[int, int, int, int]]:
         shares[2 * pair] = ((a + b) & _MASK, (c + d) & _MASK)
         shares[2 * pair + 1] = (b, d)
         a, b, c, d = (a + b) & _MASK, (a + 2 * b) & _MASK, (c + d) & _MASK, (c + 2 * d) & _MASK
-    return shares, (a, b, c, d)
+    return shares.T.astype(np.uint32).copy(), (a, b, c, d)
 
 
 def _contributions(raw: bytes, frame_bytes: int, order: str) -> list[Sum]:
     """Return what each frame adds to the checksum: of its header the first 8 bytes, and its page."""
-    words = np.frombuffer(raw, dtype=order).reshape(-1, frame_bytes // 4)
-    summed = np.concatenate((words[:, :2], words[:, FRAME_HEADER_BYTES // 4 :]), axis=1).astype(np.uint64)
-    shares, _ = _weights(frame_bytes - FRAME_HEADER_BYTES + 8)
-    return [(int(first) & _MASK, int(second) & _MASK) for first, second in summed @ shares]
+    return _sums(raw, _frame_shares(frame_bytes), order)
+
+
+@cache
+def _frame_shares(frame_bytes: int) -> Any:
+    counted, _ = _weights(frame_bytes - FRAME_HEADER_BYTES + 8)
+    shares = np.zeros((2, frame_bytes // 4), dtype=np.uint32)
+    shares[:, :2], shares[:, FRAME_HEADER_BYTES // 4 :] = counted[:, :2], counted[:, 2:]
+    return shares
+
+
+def _sums(raw: bytes, shares: Any, order: str) -> list[Sum]:
+    words = np.frombuffer(raw, dtype=order).reshape(-1, shares.shape[1])
+    sums = np.einsum("fw,sw->fs", words.astype(np.uint32, copy=False), shares)  # modulo 2 ** 32, as it has to be
+    return [(first, second) for first, second in sums.tolist()]
 
 
 def _advance(before: Sum, size_bytes: int, added: Sum) -> Sum:
@@ -142,6 +174,4 @@ def _advance(before: Sum, size_bytes: int, added: Sum) -> Sum:
 
 
 def _checksums(raw: bytes, size_bytes: int, order: str) -> list[Sum]:
-    words = np.frombuffer(raw, dtype=order).reshape(-1, size_bytes // 4).astype(np.uint64)
-    shares, _ = _weights(size_bytes)
-    return [(int(first) & _MASK, int(second) & _MASK) for first, second in words @ shares]
+    return _sums(raw, _weights(size_bytes)[0], order)

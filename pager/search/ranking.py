@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pager.search.neighbours import BACKWARD, DECAY, PartTable, Speaker
-from pager.search.words import focus, folded, rarity
+from pager.search.words import certainty, focus, folded, rarity
 
 Floats = NDArray[np.float64]
 Row = NDArray[np.float32]
@@ -48,15 +48,21 @@ class _Term(NamedTuple):
 
 @dataclass(slots=True)
 class Ranking:
-    """The evidence for each part, by position. Only parts from `after` to before `before` (microseconds) compete."""
+    """The evidence for each part, by position. Only parts from `after` to before `before` (microseconds) compete.
+
+    They may be ranked together with so many texts `beside` them: facts. Rarity and spread are those among all then.
+    """
 
     table: PartTable
     after: int | None = None
     before: int | None = None
+    beside: int = 0
     competes: NDArray[np.bool_] = field(init=False)
     terms: list[_Term] = field(default_factory=list[_Term])
     rarities: dict[str, float] = field(default_factory=dict[str, float])  # of the question's telling words
+    rarity_of: dict[str, float] = field(default_factory=dict[str, float])  # of each in the form of the word index
     words: Floats = field(init=False)  # with neighbours
+    words_beside: Sequence[float] = ()  # of the texts beside them, where those are not 0
     others: dict[str, Floats] = field(default_factory=dict[str, Floats])  # who, when, meaning
 
     def __post_init__(self) -> None:
@@ -71,13 +77,14 @@ class Ranking:
         """Let the parts of these steps not compete. They still lend their words."""
         self.competes &= ~np.isin(self.table.step, steps)
 
-    def add_word(self, parts: Positions) -> float:
-        """Add a word of the question: the parts that hold it, ascending, as often as each does. Return its rarity."""
+    def add_word(self, parts: Positions, beside: int = 0) -> float:
+        """Add a word of the question: the parts that hold it, ascending, as often as each does, and how many texts
+        beside them do. Return its rarity."""
         starts = np.flatnonzero(np.diff(parts, prepend=0))  # ids begin with 1
         found = self.table.positions(parts[starts])
         counts = np.diff(starts, append=len(parts)).astype(np.float64)
         found, counts = found[found >= 0], counts[found >= 0]
-        term = _Term(rarity(len(found), len(self.table)), found, counts)
+        term = _Term(rarity(len(found) + beside, len(self.table) + self.beside), found, counts)
         if not len(found):
             return term.rarity
         self.terms.append(term)
@@ -117,7 +124,7 @@ class Ranking:
         if not judged.any() or (spread := float(found[judged].std())) < NEGLIGIBLE:
             return
         weight = MEANING + LONG * max(0.0, 1.0 - 2.0 * float(self.table.lends[:-1].mean()))
-        self._add("meaning", (found - found[judged].mean()) * judged * weight * self._word_spread() / spread)
+        self._add("meaning", (found - found[judged].mean()) * judged * weight * self.unit() / spread)
 
     def to_rerank(self) -> Positions:
         """Return the positions that the evidence so far puts first, ascending: their word pieces are compared."""
@@ -149,7 +156,7 @@ class Ranking:
         found[reranked] = self._with_neighbours(positions, matched - matched.mean())[reranked]
         if (spread := float(found[positions].std())) >= NEGLIGIBLE:
             found[reranked] -= found[reranked].min()
-            self._add("late", found * LATE * focus(len(self.rarities)) * self._word_spread() / spread)
+            self._add("late", found * LATE * focus(len(self.rarities)) * self.unit() / spread)
 
     def _with_neighbours(self, positions: Positions, values: Floats) -> Floats:
         """Return the values by position and, by `AROUND`, the mean of those of the neighbours."""
@@ -161,8 +168,13 @@ class Ranking:
         found[positions] += values
         return found
 
-    def _word_spread(self) -> float:
-        return float(self.words[self.competes].std()) or 1.0
+    def unit(self) -> float:
+        """Return what all evidence but words counts in: the spread of the word scores."""
+        scores = self.words[self.competes]
+        if self.beside:
+            rest = max(0, self.beside - len(self.words_beside))
+            scores = np.concatenate([scores, np.array(self.words_beside), np.zeros(rest)])
+        return float(scores.std()) * certainty(len(scores)) or 1.0
 
     def add_facts(self, parts: Sequence[int], scores: Sequence[float]) -> None:
         """Add what the facts say that were stored from parts: the score of the best one of each."""

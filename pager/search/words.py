@@ -43,6 +43,7 @@ _STROKED = str.maketrans(
 )
 FULL_QUESTION = 12  # telling words; a longer question says several things, and no text is about all of them
 LEAST_FOCUS = 0.1  # it is compared as a whole only
+MANY = 64  # texts whose scores have a spread that says something
 _LONE_KANA = re.compile("(?<!\\S)[\u3041-\u309f\u30fc](?!\\S)")  # what is left of an ending
 MOST_WORDS = 256  # a question may be a page long
 # Words that nearly every text holds. They cost time and say nothing, unless a question has no others.
@@ -191,6 +192,12 @@ def focus(telling: int) -> float:
     """Return how much single word pieces count in a question of so many telling words: 1 for most, 0 for a page."""
     share = min(1.0, FULL_QUESTION / max(1, telling)) ** 2
     return share if share >= LEAST_FOCUS else 0.0
+
+
+def certainty(count: int) -> float:
+    """Return how much evidence counts that is measured in units of a spread, by among how many: the spread of a
+    handful says nothing, and whoever is alone in holding a word must not be outweighed by units of it."""
+    return min(1.0, count / MANY) ** 2
 
 
 def rarities(holding: Mapping[str, int], among: int) -> dict[str, float]:

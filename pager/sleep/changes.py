@@ -6,22 +6,22 @@ has changed, if any of its results was changed since. Facts that a sleep made ar
 that it ended go on as if they had never ended, under their ids.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from pager import tokens
 from pager.clock import Clock, span_start, to_micros
-from pager.errors import NotFoundError, RejectedError
+from pager.errors import RejectedError
 from pager.safety.sources import untrusted_of
 from pager.sleep.tidying import guards
 from pager.store import Store
-from pager.store.rows import EditRow, End, FactFilter, Origin
+from pager.store.rows import EditRow, End, FactFilter, Origin, Pin
 from pager.tiers.archive import Archive
 from pager.tiers.core import Core
 from pager.tiers.pages import Pages
-from pager.types import Block, Fact, Json, number_of
+from pager.types import FOREVER, Block, Fact, Json, number_of
 from pager.vectors.embedder import EmbedderUnavailableError, Meaning
 
 WITHDRAWN = "the sleep that made it was undone"
@@ -94,7 +94,9 @@ class Changes:
             if key := fact.get("key"):
                 touched |= {number_of(version.id) for version, _ in self._store.archive.versions(key)}
         before, first = self._store.archive.ends(sorted(touched)), self._store.archive.last_fact()
-        pinned = [pin.page_id for pin in self._store.prompt.pins() if pin.page_id in edit.pages]
+        pins = [
+            (pin.page_id, pin.offset, pin.length) for pin in self._pins(touched)
+        ]  # also of another version of its key, which ends by it
         origins = self._store.sleeps.origins(edit.number)
         made = [self._write(edit, fact, origins, meanings) for fact in edit.after]
         via = untrusted_of([origin.source for origin in origins]) if origins else ()
@@ -109,17 +111,28 @@ class Changes:
         numbers = list(range(first + 1, self._store.archive.last_fact() + 1))
         ends = self._store.archive.ends(numbers)
         return {
-            "made": numbers, "made_ends": [list(ends[number]) for number in numbers], "pinned": pinned,
+            "made": numbers, "made_ends": [list(ends[number]) for number in numbers],
+            "pins": pins, "pinned": [pin.page_id for pin in self._pins(numbers)],
             "ended": [[number, list(before[number]), list(after[number])] for number in changed],
         }  # fmt: skip
+
+    def _pins(self, facts: Collection[int]) -> list[Pin]:
+        pages = {f"f{number}" for number in facts}
+        return [pin for pin in self._store.prompt.pins() if pin.page_id in pages]
 
     def _write(self, edit: EditRow, fact: Json, origins: Sequence[Origin], meanings: Mapping[str, Meaning]) -> Fact:
         start = fact.get("valid_from")
         begins = None if start is None else span_start(datetime.fromisoformat(start), self._clock.zone)
+        tags, now = fact.get("tags", []), self._clock.now()
         return self._archive.write(
-            fact["text"], fact.get("key"), fact.get("tags", []), begins, self._clock.now(), actor_of(edit.sleep),
-            origins, meaning=meanings.get(fact["text"]), reason=edit.reason,
+            fact["text"], fact.get("key"), tags, begins, now, actor_of(edit.sleep), origins,
+            meaning=meanings.get(fact["text"]), reason=edit.reason, expires=self._end_by_tags(tags, begins),
         )  # fmt: skip
+
+    def _end_by_tags(self, tags: Sequence[str], begins: datetime | None) -> datetime | None:
+        """Return when a fact ends that is stored now, as `archive` has it: counted from what comes last."""
+        present = self._archive.present()
+        return self._archive.end_by_tags(tags, max(begins or present, present))
 
     # core
 
@@ -152,22 +165,19 @@ class Changes:
             self._store.sleeps.put_state(edit.number, "applied", why)
             return why
         actor = actor_of(edit.sleep)
+        # One that was paged out since stays out, and so do those whose place it took.
+        is_paged_out = bool(set(done.pinned) - {pin.page_id for pin in self._pins(done.made)})
         for number in reversed(done.made):
             fact = self._archive.fact(f"f{number}")
             self._store.archive.put_end(number, End(to_micros(fact.valid_from), None, WITHDRAWN))
             self._store.ledger.write("forget", fact.id, reason=WITHDRAWN, actor=actor, sleep=edit.sleep)
-            if not done.pinned:
-                self._pages.move_pin(fact.id, None, WITHDRAWN)
+            self._pages.move_pin(fact.id, None, WITHDRAWN)
         for number, before, _ in done.ended:
             self._store.archive.put_end(number, before)
             self._store.archive.renew_vectors(number)
             self._store.ledger.write("reopen", f"f{number}", reason=WITHDRAWN, actor=actor, sleep=edit.sleep)
-        for place, page in enumerate(done.pinned):
-            if place == 0 and done.made:
-                self._pages.move_pin(f"f{done.made[-1]}", page, WITHDRAWN)
-            else:
-                with suppress(RejectedError, NotFoundError):
-                    self._pages.page_in(page, pin=True, offset=0, actor=actor, holder=None)
+        for page, offset, length in () if is_paged_out else done.pins:
+            self._pages.restore_pin(page, offset, length, WITHDRAWN)
         if edit.kind == "core" and (block := self._newest(edit.block)):
             earlier = [each.block for each in self._store.lists.core_versions(block.name)]
             before = next(each for each in earlier if each.version == edit.version)
@@ -185,14 +195,29 @@ class Changes:
             if number not in ends or ends[number] != left or facts[number].purged:
                 return f"f{number} has changed since"
         for number, before, _ in done.ended:
-            other = self._current(facts[number].key) if before == End() else None
-            if other is not None and number_of(other.id) not in (number, *done.made):
+            if other := self._in_the_place_of(facts[number], before, done.made):
                 return f"{other.id} has the key {other.key!r} since"
+        if kept := self._store.sleeps.kept([f"f{number}" for number in done.made], but=edit.number):
+            return f"sleep {kept[0]} builds on {kept[1]}: undo that first"
         if edit.kind == "core":
             block = self._newest(edit.block)
             if block is None or block.version != done.version:
                 return f"the block {edit.block} was changed since"
         return ""
+
+    def _in_the_place_of(self, fact: Fact, end: End, made: Collection[int]) -> Fact | None:
+        """Return another version of a fact's key that is true, or was, when this one would be with another end."""
+        if fact.key is None:
+            return None
+        own, until = number_of(fact.id), FOREVER if end.valid_until is None else end.valid_until
+        for other, _ in self._store.archive.versions(fact.key):
+            begin, over = to_micros(other.valid_from), other.valid_until and to_micros(other.valid_until)
+            is_newest = other.superseded_by is None and other.forgotten is None
+            overlaps = begin < until and (over is None or max(begin, to_micros(fact.valid_from)) < over)
+            both_newest = is_newest and end.superseded_by is None and end.forgotten is None
+            if number_of(other.id) not in (own, *made) and (overlaps or both_newest):
+                return other
+        return None
 
 
 class _Done(NamedTuple):
@@ -201,7 +226,8 @@ class _Done(NamedTuple):
     made: list[int]
     made_ends: list[End]
     ended: list[tuple[int, End, End]]
-    pinned: list[str]
+    pins: list[tuple[str, int, int]]  # that were there before: page, offset and length
+    pinned: list[str]  # of those that it made
     version: int
 
     @classmethod
@@ -209,8 +235,8 @@ class _Done(NamedTuple):
         ended: list[Any] = stored.get("ended", [])
         return cls(
             stored.get("made", []), [End(*each) for each in stored.get("made_ends", [])],
-            [(number, End(*before), End(*after)) for number, before, after in ended], stored.get("pinned", []),
-            stored.get("version", 0),
+            [(number, End(*before), End(*after)) for number, before, after in ended], stored.get("pins", []),
+            stored.get("pinned", []), stored.get("version", 0),
         )  # fmt: skip
 
 

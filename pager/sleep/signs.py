@@ -17,16 +17,44 @@ AT_ONCE = 500  # texts in one statement
 
 # Words without which a text says the same. Their stems are added to those of the common words.
 _LIGHT = """
-    a about actually also am an and any are as at be been being by currently did do does doing done during ever for from
+    a about actually also am an and any are as at be been being by did do does doing during ever for from
     generally had has have having he her here hers him his how i if in into is it its itself just kind lot make makes
-    many me mentioned mine my myself note noted now of often on or our ours own per person please quite rather really
+    many me mentioned mine my myself note noted now of often on or our ours own per please quite rather really
     said say says she since so some something sort such than that the their theirs them then there these they thing
-    things this those through to told too upon us use user users usually very was we well were what when where which
+    things this those through to told too upon us user users usually very was we well were what when where which
     while who whom whose why will with would yes you your yours according remember remembered fact
     re s t ve ll d m don doesn didn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn not
 """
+# Of these, the ones that say nothing at all, and those that say the same. Any other may come or go, but none may stand
+# in the place of another: "his" is not "my", "to" is not "from".
+_EMPTY = """
+    a about actually also an any at ever generally it its itself just kind lot note noted now often please quite rather
+    really s since so some something sort such t than that the then there these this those thing things too upon usually
+    very well what when where which while who whom whose why
+"""
+_ALIKE = {
+    word: words.split()[0]
+    for words in (
+        "i me my mine myself user users", "we us our ours", "you your yours", "he him his", "she her hers",
+        "they them their theirs", "is are am m re be been being isn aren", "was were wasn weren", "has have having ve "
+        "hasn haven", "had hadn", "does do doing doesn don", "did didn", "will ll won", "would d wouldn", "in into",
+        "makes make", "says say said told mentioned",
+    )
+    for word in words.split()
+}  # fmt: skip
+_OPENING = re.compile(
+    r"(?:(?:note|fact|remember|reminder)\b(?: that\b|:)?|(?:the user|i|you|he|she|they) "
+    r"(?:said|says|mentioned|noted|told (?:me|us|you|the agent))\b(?: that\b|:)?|according to the user,?)\s+",
+    re.IGNORECASE,
+)
 _NEGATION = re.compile(
     r"\b(?:not?|never|nobody|none|nothing|neither|nor|without|cannot|stopped|quit|former(?:ly)?)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+_CHANGED = re.compile(
+    r"\b(?:now|no longer|not any ?more|anymore|instead|actually|corrections?|wrong|used to|from now on|by now|meanwhile"
+    r"|new|(?:was|is|been|has|have|had|were|are|got) (?:\w+ )?"
+    r"(?:moved|changed|renamed|replaced|postponed|cancell?ed|shifted|switched|updated|corrected))\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -61,6 +89,7 @@ _DAYS = frozenset(
         "i'll",
     ]
 )
+_WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
 
 
@@ -68,7 +97,8 @@ _SENTENCE = re.compile(r"(?<=[.!?\n])\s+")
 class Signs:
     """What tells a text apart from others."""
 
-    content: tuple[str, ...]  # stems in the order in which they come first
+    content: tuple[str, ...]  # stems of the words that carry meaning, as they follow each other
+    light: frozenset[str]  # words that carry little, one of those that say the same
     numbers: tuple[str, ...]
     negated: int
 
@@ -80,6 +110,7 @@ class Reader:
         self._terms = terms
         [light] = terms([" ".join([*_LIGHT.split(), *_SPELLED])])
         self._light = frozenset(light)
+        self._words = frozenset([*_LIGHT.split(), *_ALIKE]) - frozenset(_EMPTY.split())
 
     def stems(self, texts: Sequence[str]) -> list[frozenset[str]]:
         """Return the stems of the words that carry meaning, without numbers; of a text without such words all stems."""
@@ -99,8 +130,22 @@ class Reader:
 
     def read(self, texts: Sequence[str]) -> list[Signs]:
         """Return the signs of each text."""
-        content = self._in_order(texts)
-        return [Signs(each, numbers_of(text), negations_of(text)) for text, each in zip(texts, content, strict=True)]
+        said = [_opened(text) for text in texts]
+        content = self._in_order(said)
+        return [
+            Signs(each, self._lights(text), numbers_of(text), negations_of(text))
+            for text, each in zip(said, content, strict=True)
+        ]
+
+    def _lights(self, text: str) -> frozenset[str]:
+        found = self._words.intersection(_WORD.findall(folded(text)))
+        return frozenset(_ALIKE.get(word, word) for word in found)
+
+
+def _opened(text: str) -> str:
+    """Return a text without an opening that only says that somebody said it."""
+    opening = _OPENING.match(text)
+    return text[opening.end() :] if opening and text[opening.end() :].strip() else text
 
 
 def numbers_of(text: str) -> tuple[str, ...]:
@@ -120,12 +165,34 @@ def names_of(text: str) -> tuple[str, ...]:
     return tuple(each for each in found if each not in _DAYS)
 
 
+def says_that_it_changed(text: str) -> bool:
+    """Return True for a text that says of itself that something is otherwise than before."""
+    return bool(_CHANGED.search(text))
+
+
+def may_replace(old: Signs, new: Signs) -> bool:
+    """Return True for texts about the same thing: two of their words, and not all, or all but one of the shorter."""
+    shared = set(old.content) & set(new.content)
+    fewest = min(len(set(old.content)), len(set(new.content)))
+    return len(shared) >= max(1, min(2, fewest - 1)) and old.content != new.content
+
+
+def may_mean_the_same(one: Signs, other: Signs) -> bool:
+    """Return True for texts with the same numbers and negations: what else differs may be other words for it."""
+    return (
+        one.negated % 2 == other.negated % 2
+        and sorted(set(one.numbers)) == sorted(set(other.numbers))
+        and not set(one.content).isdisjoint(other.content)
+    )
+
+
 def agree(one: Signs, other: Signs) -> bool:
     """Return True for texts with the same words, numbers and negations. Their order may only be turned, as where two
     clauses change places: "Anna lent Bob 5" is not "Bob lent Anna 5"."""
     return (
         one.negated == other.negated
         and bool(one.content)
+        and not (one.light - other.light and other.light - one.light)
         and _is_turned(one.content, other.content)
         and (
             one.numbers == other.numbers

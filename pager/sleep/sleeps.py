@@ -12,40 +12,28 @@
 commits, so a sleep that was interrupted goes on where it was with the next `begin`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pager import tokens
-from pager.blocks import clean, dump
-from pager.call_lock import CallLock, locked_class
-from pager.clock import Clock, to_micros
+from pager.blocks import clean
+from pager.call_lock import CallLock, in_pieces, locked_class
+from pager.clock import Clock
 from pager.errors import NotFoundError, RejectedError
-from pager.safety.sources import Source, read_source, union, untrusted_of
+from pager.safety.sources import Source
 from pager.sleep import grounding, tidying
 from pager.sleep.changes import Changes, actor_of
-from pager.sleep.edits import (
-    Claim,
-    Edit,
-    FactPair,
-    NewFact,
-    Proposal,
-    Quote,
-    SaidStep,
-    SaidTurn,
-    SleepUndone,
-    Verdict,
-)  # fmt: skip
-from pager.sleep.pairs import near_texts, new_texts
+from pager.sleep.claims import Claims
+from pager.sleep.edits import Claim, Edit, FactPair, NewFact, Proposal, Quote, SaidStep, SaidTurn, SleepUndone, Verdict
+from pager.sleep.pairs import candidates, near_texts
 from pager.sleep.signs import Reader
+from pager.sleep.stored import StoredEdits, new_fact, signature
 from pager.store import Store
-from pager.store.rows import EditRow, Origin
+from pager.store.rows import EditRow
 from pager.tiers import Tiers
-from pager.types import Block, Json, number_of, read_step_id
-from pager.vectors.embedder import EmbedderUnavailableError, Meaning
+from pager.types import Block, Json, number_of
 
 MOST_PROPOSALS = 1000
-KNOWN = 5  # facts in which a new one is looked for
 
 
 @locked_class
@@ -99,37 +87,50 @@ class Sleeps(SleepHistory):
         super().__init__(store, call_lock)
         self._archive = tiers.archive
         self._clock = clock
+        self._edits = StoredEdits(store, clock)
+        self._claims = Claims(store, tiers.archive, clock, self._held)
         self._changes = Changes(store, clock, tiers.archive, tiers.core, tiers.pages)
 
     # what is proposed
 
+    @in_pieces
     def propose(self) -> Proposal | None:
         """Sleep without a model, or end a sleep that was interrupted. Return None if there is nothing to propose."""
         begun = self._begin(reads=False)
-        return begun and self._finish(begun.number, {})
+        if begun is None:
+            return None
+        with self._held():
+            return self._finish(begun.number, {})
 
+    @in_pieces
     def begin(self) -> Proposal | None:
         """Begin a sleep with what needs no model, or go on with one that was interrupted. Return None if nothing has
         come since the last one."""
         return self._begin(reads=True)
 
     def _begin(self, *, reads: bool) -> Proposal | None:
-        unfinished = self._store.sleeps.unfinished()
-        if unfinished is not None:
-            return self._proposal(unfinished)
-        since, last = self._store.sleeps.compared_through(), self._store.archive.last_fact()
-        edits = tidying.tidy(self._store, self._archive, self._reader(), since)
-        known = self._store.sleeps.signatures()
-        edits = [edit for edit in edits if _signature(edit) not in known]
-        if not edits and not (
-            reads and (self._store.archive.has_come(since) or self._store.sleeps.unread(1) or self._full_blocks())
-        ):
-            return None
-        with self._store.transaction():
-            number = self._store.sleeps.begin(self._clock.now(), last)
-            for edit in edits:
-                self._append(number, edit)
-        return self._proposal(number)
+        with self._held():
+            unfinished = self._store.sleeps.unfinished()
+            if unfinished is not None:
+                return self._proposal(unfinished)
+            since, last = self._store.sleeps.compared_through(), self._store.archive.last_fact()
+            notes = tidying.gather(self._store, self._archive, since)
+        edits = tidying.tidy(notes, self._archive.vectors and self._archive.vectors.embedding, self._reader())
+        with self._held():
+            begun = self._store.sleeps.unfinished()
+            if begun is not None:  # by another thread, meanwhile
+                return self._proposal(begun)
+            known = self._store.sleeps.signatures()
+            edits = [edit for edit in edits if signature(edit) not in known]
+            if not edits and not (
+                reads and (self._store.archive.has_come(since) or self._store.sleeps.unread(1) or self._full_blocks())
+            ):
+                return None
+            with self._store.transaction():
+                number = self._store.sleeps.begin(self._clock.now(), last)
+                for edit in edits:
+                    self._edits.append(number, edit)
+            return self._proposal(number)
 
     def unread_turns(self, limit: int = 20) -> list[SaidTurn]:
         """Return the oldest turns that have left the window, gave no fact, and were not read in a sleep."""
@@ -138,127 +139,25 @@ class Sleeps(SleepHistory):
             for turn in self._store.sleeps.unread(limit)
         ]
 
+    @in_pieces
     def add_facts(self, number: int, claims: Sequence[Claim], read: Sequence[SaidTurn]) -> Mapping[str, int]:
         """Propose the claims that what was said shows, and note that these turns were read. Return why others were
         dropped, and how many."""
-        self._unfinished(number)
-        reader, embed = self._reader(), self._embed if self._archive.vectors else None
-        said = {step.id: step for turn in read for step in turn.steps}
-        via = union(*(turn.via for turn in read))  # whatever stood in the request may have led the model
-        dropped, grounded = dict[str, int](), list[grounding.Grounded]()
-        for claim in claims:
-            found = grounding.ground(claim, said, reader, embed)
-            if isinstance(found, str):
-                dropped[found] = dropped.get(found, 0) + 1
-            else:
-                grounded.append(found)
-        fresh = self._without_known(grounded, new_texts(self._store, number), reader)
-        if len(fresh) < len(grounded):
-            dropped["it is known"] = len(grounded) - len(fresh)
-        edits = [self._new_fact(found, via) for found in fresh]
-        with self._store.transaction():
-            for edit in edits:
-                self._append(number, edit)
-            self._store.sleeps.mark_read(number, [read_step_id(turn.id) for turn in read])
-        return dropped
+        return self._claims.add(number, claims, read, self._reader())
 
-    def _without_known(
-        self, found: Sequence[grounding.Grounded], others: Sequence[str], reader: Reader
-    ) -> list[grounding.Grounded]:
-        """Return what no fact, and no other new one, says already."""
-        hits = {each.claim.text: self._archive.recall(each.claim.text, KNOWN) for each in found}
-        texts = list(dict.fromkeys([*others, *hits, *(hit.text for near in hits.values() for hit in near)]))
-        signs = dict(zip(texts, reader.read(texts), strict=True)) if texts else {}
-        new, fresh = [signs[text] for text in others], list[grounding.Grounded]()
-        for each in found:
-            own = signs[each.claim.text]
-            near = ((signs[hit.text], 1.0 if hit.cosine is None else hit.cosine) for hit in hits[each.claim.text])
-            if any(
-                tidying.says_the_same(own, other, cosine) for other, cosine in (*near, *((one, 1.0) for one in new))
-            ):
-                continue
-            new.append(own)
-            fresh.append(each)
-        return fresh
-
-    def _new_fact(self, found: grounding.Grounded, via: tuple[str, ...]) -> Edit:
-        claim, last = found.claim, max(found.steps, key=lambda step: step.at)
-        key = clean(claim.key or "").strip().casefold()[: grounding.MOST_KEY_CHARS] or None
-        tags = tuple(clean(tag).strip() for tag in claim.tags if tag.strip())[: grounding.MOST_TAGS]
-        sources = tuple(_said_by(step, via) for step in found.steps)
-        current = None
-        if key is not None:
-            versions = [fact for fact, _ in self._store.archive.versions(key)]
-            current = next((each for each in versions if not each.superseded_by and each.forgotten is None), None)
-        if current is not None and current.valid_from >= last.at:
-            key, current = None, None  # what was said before it corrects nothing
-        after = NewFact(clean(claim.text), key, tags, last.at)
-        asks = _lowers(current.via, untrusted_of(sources)) if current else ""
-        pages = (current.id,) if current else ()
-        reason = f"said in {', '.join(claim.steps)}"
-        return Edit(
-            "supersede" if pages else "new", reason, pages, (after,), sources=sources, quotes=found.quotes, asks=asks
-        )
-
+    @in_pieces
     def pairs(self, number: int, limit: int = 60) -> list[FactPair]:
         """Return pairs of which one is new since the last sleep and that may say the same, or correct each other."""
-        self._unfinished(number)
-        return near_texts(self._store, self._archive, self._reader(), number, limit)
+        with self._held():
+            self._edits.check_unfinished(number)
+            if self._archive.vectors is None:
+                return []
+            given = candidates(self._store, self._archive, number)
+        return near_texts(given, self._archive.vectors.embedding, self._reader(), limit)
 
     def judge(self, number: int, verdicts: Mapping[FactPair, Verdict]) -> int:
         """Propose what follows from judged pairs. Return how many edits came of it."""
-        self._unfinished(number)
-        taken = {page for edit in self._store.sleeps.edits(number) for page in (*edit.pages, *edit.keeps)}
-        made = 0
-        with self._store.transaction():
-            for pair, verdict in verdicts.items():
-                if verdict != "both" and taken.isdisjoint(pair[:2]):
-                    taken.update(pair[:2])
-                    made += self._judged(number, pair, verdict)
-        return made
-
-    def _judged(self, number: int, pair: FactPair, verdict: Verdict) -> bool:
-        rows = {f"edit {row.number}": row for row in self._store.sleeps.edits(number)}
-        older, newer = rows.get(pair.older), rows.get(pair.newer)
-        if newer is not None and newer.state == "open":
-            if verdict == "same":
-                self._store.sleeps.put_state(newer.number, "refused", f"{pair.older} says the same")
-            elif older is not None:
-                key = older.after[0].get("key") or newer.after[0].get("key") or f"{actor_of(number)} {pair.older}"
-                for row in (older, newer):
-                    self._store.sleeps.put_after(row.number, [{**row.after[0], "key": key}])
-            else:
-                return self._replace(newer, pair)
-            return True
-        if older is not None or newer is not None:
-            return False
-        facts = self._store.archive.facts([number_of(pair.older), number_of(pair.newer)])
-        old, new = facts[number_of(pair.older)], facts[number_of(pair.newer)]
-        asks = _lowers(old.via, new.via)
-        if verdict == "same":
-            after = NewFact(new.text, new.key or old.key, tuple(dict.fromkeys((*old.tags, *new.tags))))
-            sources = tidying.merged_sources([old, new])
-            asks = asks or _lowers(new.via, old.via)
-            edit = Edit(
-                "merge", f"{old.id} and {new.id} say the same", (old.id, new.id), (after,), asks=asks, sources=sources
-            )
-        else:
-            reason = f"{new.id} says otherwise, and is newer"
-            edit = Edit("supersede", reason, (old.id,), keeps=(new.id,), asks=asks)
-        if _signature(edit) in self._store.sleeps.signatures():
-            return False
-        self._append(number, edit)
-        return True
-
-    def _replace(self, newer: EditRow, pair: FactPair) -> bool:
-        """Let a new fact supersede one that is there."""
-        old = self._store.archive.fact(number_of(pair.older))
-        if old is None or newer.pages:
-            return False
-        via = untrusted_of([origin.source for origin in self._store.sleeps.origins(newer.number)])
-        after = [{**newer.after[0], "key": old.key or newer.after[0].get("key")}]
-        self._store.sleeps.supersede(newer.number, pair.older, after, _lowers(old.via, via))
-        return True
+        return self._claims.judge(number, verdicts, self._reader())
 
     def full_blocks(self) -> list[Block]:
         """Return the core blocks that hardly have any room left and that may be written."""
@@ -270,7 +169,7 @@ class Sleeps(SleepHistory):
     def rewrite_block(self, number: int, block: str, text: str) -> str:
         """Propose another text for a full block: shorter, and with nothing new. Lines that it leaves out become facts.
         Return why it is dropped; an empty text if it is not."""
-        self._unfinished(number)
+        self._edits.check_unfinished(number)
         now = next((each for each in self._full_blocks() if each.name == block), None)
         value = str(clean(text)).strip()
         if now is None or any(row.block == block for row in self._store.sleeps.edits(number)):
@@ -287,21 +186,21 @@ class Sleeps(SleepHistory):
             value=value, after=tuple(NewFact(line, None, (block,)) for line in lines), asks=tidying.guards(now),
             sources=(source,),
         )  # fmt: skip
-        if _signature(edit) in self._store.sleeps.signatures():
+        if self._edits.is_known(edit):
             return "the same version was proposed before"
         with self._store.transaction():
-            self._append(number, edit)
+            self._edits.append(number, edit)
         return ""
 
     def note(self, number: int, detail: Json) -> None:
         """Store what an unfinished sleep says of itself: requests, tokens, dollars, failures."""
-        self._unfinished(number)
+        self._edits.check_unfinished(number)
         with self._store.transaction():
             self._store.sleeps.put_detail(number, detail)
 
     def finish(self, number: int, detail: Json) -> Proposal:
         """End a sleep: its proposal is whole."""
-        self._unfinished(number)
+        self._edits.check_unfinished(number)
         return self._finish(number, detail)
 
     def _finish(self, number: int, detail: Json) -> Proposal:
@@ -315,22 +214,23 @@ class Sleeps(SleepHistory):
 
     # what comes of it
 
+    @in_pieces
     def apply(self, number: int, edits: Sequence[int] = (), *, auto: bool = False) -> Proposal:
         """Apply the open edits of a proposal, or only some, in one transaction; with `auto` none that asks a person.
 
         An edit whose facts or block have changed since it was proposed becomes stale, and nothing of it is done.
         """
-        chosen = [row for row in self._open(number, edits) if not (auto and row.asks)]
-        meanings = dict[str, Meaning]()
-        if not self._store.in_transaction:
-            meanings = self._changes.embed(chosen)
-        with self._store.transaction():
-            for row in chosen:
+        with self._held():
+            chosen = self._open(number, edits, auto=auto)
+            in_transaction = self._store.in_transaction
+        meanings = {} if in_transaction else self._changes.embed(chosen)
+        with self._held(), self._store.transaction():
+            for row in self._open(number, edits, auto=auto):
                 self._changes.apply(row, meanings)
             states = [row.state for row in self._store.sleeps.edits(number)]
             reason = f"{states.count('applied')} of {len(states)} edits are applied"
             self._store.ledger.write("sleep", reason=reason, actor=actor_of(number), sleep=number)
-        return self._proposal(number)
+            return self._proposal(number)
 
     def refuse(self, number: int, edits: Sequence[int] = ()) -> Proposal:
         """Refuse the open edits of a proposal, or only some. What was refused is not proposed again."""
@@ -368,7 +268,7 @@ class Sleeps(SleepHistory):
 
     # parts
 
-    def _open(self, number: int, edits: Collection[int]) -> list[EditRow]:
+    def _open(self, number: int, edits: Collection[int], *, auto: bool = False) -> list[EditRow]:
         if not self._proposal(number).finished:
             raise RejectedError(f"sleep {number} was interrupted: let it end first, with selfpager sleep NAME.")
         rows = {row.number: row for row in self._store.sleeps.edits(number)}
@@ -376,69 +276,18 @@ class Sleeps(SleepHistory):
             raise NotFoundError(f"sleep {number} has no edits {unknown}; it has {sorted(rows)}.")
         if decided := [f"{each} is {rows[each].state}" for each in edits if rows[each].state != "open"]:
             raise RejectedError(f"of sleep {number} {', '.join(decided)}; only open edits can be decided.")
-        return [row for row in rows.values() if row.state == "open" and (not edits or row.number in edits)]
+        chosen = [row for row in rows.values() if row.state == "open" and (not edits or row.number in edits)]
+        return [row for row in chosen if not (auto and row.asks)]
 
-    def _unfinished(self, number: int) -> None:
-        if number != self._store.sleeps.unfinished():
-            raise RejectedError(f"sleep {number} is finished, or there is none: call begin first.")
-
-    def _append(self, number: int, edit: Edit) -> None:
-        origins = [origin for page in edit.pages for origin in self._store.archive.origins(number_of(page))]
-        after = [stored_fact(fact) for fact in edit.after]
-        quotes = [(read_step_id(quote.step), quote.begin, quote.end) for quote in edit.quotes]
-        row = EditRow(
-            edit.kind,
-            edit.reason,
-            edit.asks,
-            edit.pages,
-            edit.keeps,
-            after,
-            edit.block,
-            edit.version,
-            edit.value,
-            quotes,
-        )
-        self._store.sleeps.append(number, row, self._origins(edit, origins))
-
-    def _origins(self, edit: Edit, origins: Sequence[Origin]) -> list[Origin]:
-        if not edit.quotes:
-            return tidying.merged_origins(origins, edit.sources)
-        at = max((fact.valid_from for fact in edit.after if fact.valid_from), default=self._clock.now())
-        return tidying.merged_origins([Origin(source, to_micros(at)) for source in edit.sources], edit.sources)
+    @contextmanager
+    def _held(self) -> Generator[None]:
+        """Take the lock for a piece of a call."""
+        with self._call_lock.lock, self._call_lock:
+            yield
 
     def _reader(self) -> Reader:
-        return Reader(self._store.conversation.terms)
+        def terms(texts: Sequence[str]) -> list[list[str]]:
+            with self._held():
+                return self._store.conversation.all_terms(texts)
 
-    def _embed(self, texts: Sequence[str]) -> list[Meaning] | None:
-        assert self._archive.vectors is not None
-        with suppress(EmbedderUnavailableError):
-            return self._archive.vectors.embedding.embed_all(texts)
-        return None
-
-
-def stored_fact(fact: NewFact) -> Json:
-    """Return a new fact as it is stored."""
-    start = {"valid_from": fact.valid_from.isoformat()} if fact.valid_from else {}
-    return {"text": fact.text, "key": fact.key, "tags": list(fact.tags), **start}
-
-
-def new_fact(stored: Json) -> NewFact:
-    """Return a new fact from what is stored of it."""
-    start = stored.get("valid_from")
-    return NewFact(
-        stored["text"], stored.get("key"), tuple(stored.get("tags", ())), start and datetime.fromisoformat(start)
-    )
-
-
-def _signature(edit: Edit) -> tuple[str, str, str | None, int | None]:
-    return edit.kind, dump(list(edit.pages)), edit.block, edit.version
-
-
-def _said_by(step: SaidStep, via: tuple[str, ...]) -> Source:
-    source = Source("agent") if step.who == "agent" else read_source(f"said:{step.who}")
-    return Source(source.kind, source.name, step.id, via)
-
-
-def _lowers(old: Sequence[str], new: Sequence[str]) -> str:
-    """Return why a person has to decide if something untrusted would end what is trusted."""
-    return f"a trusted fact would end for what follows from {', '.join(new)}" if new and not old else ""
+        return Reader(terms)

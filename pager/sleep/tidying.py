@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pager.clock import to_micros
 from pager.safety.sources import Source, union
@@ -26,6 +26,8 @@ from pager.vectors.embedder import EmbedderUnavailableError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from pager.vectors.embedding import Embedding
 
 REPEAT = 0.60  # cosine of two texts whose words that carry meaning are the same
 RELATED = 0.60  # from here on a model is asked if two texts say the same, or one replaces the other
@@ -45,16 +47,36 @@ _PAST = re.compile(r"\b(?:was|were|had|did|used to|former|\w+ed)\b", re.IGNORECA
 _UNTIL = re.compile(r"\b(?:until|till|through|end|expire|deadline)", re.IGNORECASE)
 
 
-def tidy(store: Store, archive: Archive, reader: Reader, since: int) -> list[Edit]:
-    """Return what is proposed without a model. Facts up to `since` were compared with each other before."""
-    now = archive.present()
-    facts = current_facts(store, archive)
+class Notes(NamedTuple):
+    """What is tidied, read at one moment: comparing it takes longer, and needs no lock."""
+
+    now: datetime
+    since: int  # facts up to this one were compared with each other before
+    facts: Sequence[Fact]
+    ids: Sequence[int]  # of those that have a vector
+    vectors: NDArray[np.float32]
+    without_vector: Collection[int]
+    never_used: Sequence[Fact]
+    most_used: Sequence[FactUse]
+    blocks: Sequence[Block]
+
+
+def gather(store: Store, archive: Archive, since: int) -> Notes:
+    """Return what is tidied."""
+    now, facts = archive.present(), current_facts(store, archive)
+    ids, vectors = store.archive.vectors([number_of(fact.id) for fact in facts])
+    without = {fact for fact, _ in store.archive.without_vector(MOST_FACTS)}
+    never, used = store.archive.never_used(MOST_UNUSED, to_micros(now)), store.archive.most_used(IN_USE)
+    return Notes(now, since, facts, ids, vectors, without, never, used, store.core.blocks())
+
+
+def tidy(notes: Notes, embedding: Embedding | None, reader: Reader) -> list[Edit]:
+    """Return what is proposed without a model."""
     taken = set[str]()
     edits = list[Edit]()
     for edit in (
-        *repeats(store, reader, facts, since), *_expired(facts, now), *_same_keys(archive, reader, facts, since),
-        *_unused(store.archive.never_used(MOST_UNUSED, to_micros(now)), store.archive.most_used(IN_USE), now),
-        *map(_shorter, store.core.blocks()),
+        *repeats(notes, reader), *_expired(notes.facts, notes.now), *_same_keys(notes, embedding, reader),
+        *_unused(notes.never_used, notes.most_used, notes.now), *map(_shorter, notes.blocks),
     ):  # fmt: skip
         # What an edit needs may end in a later one, which is applied after it.
         if edit is not None and taken.isdisjoint(edit.pages) and taken.isdisjoint(edit.keeps):
@@ -65,17 +87,20 @@ def tidy(store: Store, archive: Archive, reader: Reader, since: int) -> list[Edi
 
 def current_facts(store: Store, archive: Archive) -> list[Fact]:
     """Return the facts that are true now and have no end, the newest of very many."""
-    facts = store.archive.current(to_micros(archive.present()))
-    # One that ends by itself is left alone: what it would be merged with, or would end, goes on.
-    return [fact for fact in facts if fact.valid_until is None][-MOST_FACTS:]
+    now = archive.present()
+    facts = store.archive.current(to_micros(now))
+    # One that ends by itself, or would if it was stored anew, is left alone: what it would be merged with goes on.
+    lasting = (fact for fact in facts if fact.valid_until is None and archive.end_by_tags(fact.tags, now) is None)
+    return list(lasting)[-MOST_FACTS:]
 
 
-def repeats(store: Store, reader: Reader, facts: Sequence[Fact], since: int) -> Iterator[Edit]:
+def repeats(notes: Notes, reader: Reader) -> Iterator[Edit]:
     """Yield the merges of facts that say the same in nearly the same words."""
+    facts = notes.facts
     signs = dict(zip([fact.id for fact in facts], reader.read([fact.text for fact in facts]), strict=True))
     by_id = {fact.id: fact for fact in facts}
     near = defaultdict[str, set[str]](set)
-    for one, other, cosine in _close(store, facts, signs, since):
+    for one, other, cosine in _close(notes, signs):
         if cosine is None or says_the_same(signs[one], signs[other], cosine):
             near[one].add(other)
             near[other].add(one)
@@ -93,34 +118,29 @@ def says_the_same(one: Signs, other: Signs, cosine: float) -> bool:
     return cosine >= REPEAT and agree(one, other)
 
 
-def _close(
-    store: Store, facts: Sequence[Fact], signs: dict[str, Signs], since: int
-) -> Iterator[tuple[str, str, float | None]]:
-    """Yield the pairs of which one is newer than `since` and that may be repeats, with their cosine. None: the words
-    alone say that they are."""
+def _close(notes: Notes, signs: dict[str, Signs]) -> Iterator[tuple[str, str, float | None]]:
+    """Yield the pairs of which one is new and that may be repeats, with their cosine. None: the words alone say that
+    they are."""
     by_text = defaultdict[tuple[str, ...], list[str]](list)
-    for fact in facts:
+    for fact in notes.facts:
         by_text["=", _plain(fact.text)].append(fact.id)
-    compared = {fact for fact, _ in store.archive.without_vector(MOST_FACTS)}
-    for fact in facts:  # without vectors the words have to be the same
-        if number_of(fact.id) in compared and signs[fact.id].content:
+    for fact in notes.facts:  # without vectors the words have to be the same
+        if number_of(fact.id) in notes.without_vector and signs[fact.id].content:
             by_text["words", *sorted(signs[fact.id].content)].append(fact.id)
     for (kind, *_), pages in by_text.items():
         for one, other in combinations(pages, 2):
-            if number_of(other) > since and (kind == "=" or agree(signs[one], signs[other])):
+            if number_of(other) > notes.since and (kind == "=" or agree(signs[one], signs[other])):
                 yield one, other, None
-    for one, other, cosine in near_pairs(store, facts, since, REPEAT):
-        yield one, other, cosine
+    yield from _near_pairs(notes, REPEAT)
 
 
-def near_pairs(store: Store, facts: Sequence[Fact], since: int, least: float) -> Iterator[tuple[str, str, float]]:
-    """Yield the pairs of facts, the older one first, of which one is newer than `since` and that are this near."""
+def _near_pairs(notes: Notes, least: float) -> Iterator[tuple[str, str, float]]:
+    """Yield the pairs of facts, the older one first, of which one is new and that are this near."""
     import numpy as np
 
-    ids, matrix = store.archive.vectors([number_of(fact.id) for fact in facts])
-    order = np.argsort(ids) if ids else np.empty(0, dtype=int)
-    numbers, rows = np.array(ids)[order], matrix[order] if ids else matrix
-    first = int(np.searchsorted(numbers, since, side="right")) if ids else 0
+    order = np.argsort(notes.ids) if notes.ids else np.empty(0, dtype=int)
+    numbers, rows = np.array(notes.ids)[order], notes.vectors[order] if notes.ids else notes.vectors
+    first = int(np.searchsorted(numbers, notes.since, side="right")) if notes.ids else 0
     for start in range(first, len(numbers), BLOCK):
         block: NDArray[np.float32] = rows[start : start + BLOCK] @ rows[: start + BLOCK].T
         for row, column in np.argwhere(block >= least).tolist():
@@ -215,23 +235,23 @@ def _valid(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _same_keys(archive: Archive, reader: Reader, facts: Sequence[Fact], since: int) -> Iterator[Edit]:
+def _same_keys(notes: Notes, embedding: Embedding | None, reader: Reader) -> Iterator[Edit]:
     """Yield the pairs of facts whose keys mean the same; the newer one would be the successor of the other."""
     import numpy as np
 
-    keyed = [fact for fact in facts if fact.key][-MOST_KEYS:]
-    if archive.vectors is None or not any(number_of(fact.id) > since for fact in keyed):
+    keyed = [fact for fact in notes.facts if fact.key][-MOST_KEYS:]
+    if embedding is None or not any(number_of(fact.id) > notes.since for fact in keyed):
         return
     names = [re.sub(r"[\W_]+", " ", fact.key or "").strip() or "-" for fact in keyed]
     try:
-        rows = np.array([meaning.vector for meaning in archive.vectors.embedding.embed_all(names)])
+        rows = np.array([meaning.vector for meaning in embedding.embed_all(names)])
     except EmbedderUnavailableError:
         return
     stems, near = reader.stems(names), rows @ rows.T
     for newer, other in ((new, old) for new in range(len(keyed)) for old in range(new)):
         one, two = keyed[other], keyed[newer]
         same = stems[newer] == stems[other] or near[newer, other] >= SAME_KEY
-        if not same or number_of(two.id) <= since or one.via != two.via or agree_not(names[newer], names[other]):
+        if not same or number_of(two.id) <= notes.since or one.via != two.via or agree_not(names[newer], names[other]):
             continue
         yield Edit(
             "key", f"the keys {one.key!r} and {two.key!r} mean the same", pages=(one.id, two.id),

@@ -277,6 +277,15 @@ class ArchiveTable:
         counts = {row["term"]: row["doc"] for row in self._db.rows(sql, tuple(terms))}
         return {term: counts.get(term, 0) for term in terms}
 
+    def holding(self, terms: Sequence[str], ids: Sequence[int]) -> dict[int, list[str]]:
+        """Return which of these facts hold which of the terms, in the form of the word index."""
+        found: dict[int, list[str]] = {}
+        sql = f"SELECT rowid AS id FROM fact_words WHERE fact_words MATCH ? AND rowid IN ({','.join(map(str, ids))})"
+        for term in terms if ids else ():
+            for row in self._db.rows(sql, (any_of([term]),)):
+                found.setdefault(row["id"], []).append(term)
+        return found
+
     def count_searchable(self) -> int:
         """Count the facts that are not purged."""
         # No fact is ever deleted.

@@ -1,7 +1,7 @@
 """Steps, parts, calls: SQL for the conversation and for messages recorded from elsewhere."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -169,16 +169,27 @@ class ConversationTable:
 
     def terms(self, texts: Sequence[str]) -> list[list[str]]:
         """Return for each text its distinct words, in their order and in the form of the word index."""
+        terms: list[list[str]] = [list[str]() for _ in texts]
+        sql = "SELECT doc, CAST(term AS BLOB), min(offset) FROM temp.asked_terms GROUP BY doc, term ORDER BY 3"
+        for document, term, _ in self._asked(texts, sql):
+            terms[int(document)].append(term.decode(errors="ignore"))
+        return terms
+
+    def all_terms(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return for each text all of its words as they follow each other, in the form of the word index."""
+        terms: list[list[str]] = [list[str]() for _ in texts]
+        sql = "SELECT doc, CAST(term AS BLOB), offset FROM temp.asked_terms ORDER BY doc, offset"
+        for document, term, _ in self._asked(texts, sql):
+            terms[int(document)].append(term.decode(errors="ignore"))
+        return terms
+
+    def _asked(self, texts: Sequence[str], sql: str) -> Iterable[Row]:
+        """Return what is found of texts. Words are bytes: the index cuts one behind 32,768, also inside of a letter."""
         self._db.make_temporary(*_ASKED)
         self._db.run("DELETE FROM temp.asked")  # of the last question
         rows: list[Any] = [value for pair in enumerate(texts) for value in pair]
         self._db.run(f"INSERT INTO temp.asked (rowid, text) VALUES {','.join(['(?, ?)'] * len(texts))}", rows)
-        terms: list[list[str]] = [list[str]() for _ in texts]
-        # As bytes: the index cuts a word behind 32,768 of them, also in the middle of a letter.
-        sql = "SELECT doc, CAST(term AS BLOB), min(offset) FROM temp.asked_terms GROUP BY doc, term ORDER BY 3"
-        for document, term, _ in self._db.rows(sql):
-            terms[int(document)].append(term.decode(errors="ignore"))
-        return terms
+        return self._db.rows(sql)
 
     def size(self, part: int, counts: Counts) -> None:
         """Store the size of a part."""

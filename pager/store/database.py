@@ -72,6 +72,10 @@ class CommitLog(Protocol):
         """Return when everything that was committed is in the log. Raises AgentLostError."""
         ...
 
+    def settle(self) -> None:
+        """Return when nothing reads the file in the background."""
+        ...
+
     def forget_past(self) -> None:
         """Return when the log holds no earlier state. Raises StorageError."""
         ...
@@ -419,11 +423,14 @@ class Database:
         connection, self._connection = self._connection, cast("sqlite3.Connection", refusing)
         forks.never_free(connection)
 
-    def checkpoint(self) -> bool:
+    def checkpoint(self, *, truncate: bool = False) -> bool:
         """Copy the log into the file. Return True if all of it could be copied: no reader needs an older state."""
+        if self._log is not None:
+            self._log.settle()
         with self._explained:
-            _, pages, copied = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        return pages == copied
+            how = "TRUNCATE" if truncate else "PASSIVE"
+            busy, pages, copied = self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+        return not busy and pages == copied
 
     def forget_past(self) -> None:
         """Erase earlier states from the commit log, if there is one. Raises StorageError."""
@@ -442,6 +449,7 @@ class Database:
         try:
             if log is not None and self._lost is None:
                 log.sync()
+                log.settle()  # to close the file is to change it
         finally:
             with self._explained:
                 connection.close()

@@ -30,6 +30,12 @@ class AgentFiles:
         self.inbox = directory / "inbox"
         self.helpers = directory / "helpers"
 
+    def remove_database(self) -> None:
+        """Delete a database that could not be made, so that no agent is listed that cannot be read."""
+        with suppress(OSError):
+            for path in self.directory.glob(f"{self.database.name}*"):
+                path.unlink()
+
     @property
     def owner(self) -> Path:
         """Return the directory of the agent that this one works for, and those above it; else its own."""

@@ -332,8 +332,7 @@ class MaintenanceTable:
     def erase_freed(self) -> None:
         """Erase what freed pages and the log still hold. Raises StorageError while a reader reads an old state."""
         self._db.run("VACUUM")
-        row = self._db.row("PRAGMA wal_checkpoint(TRUNCATE)")
-        if row is not None and row[0]:
+        if not self._db.checkpoint(truncate=True):
             way = "Close the readers (a debug view, a backup) and open the agent again: it finishes by itself"
             why = "cannot finish while another process reads an old state"
             raise StorageError(f"the purge of {self._db.path} {why}. {way}.")

@@ -94,6 +94,10 @@ class SleepsTable:
         """Replace the facts that an edit stores."""
         self._db.run("UPDATE sleep_edits SET after = ? WHERE id = ?", (dump(list(after)), edit))
 
+    def put_asks(self, edit: int, asks: str) -> None:
+        """Replace why a person has to decide about an edit."""
+        self._db.run("UPDATE sleep_edits SET asks = ? WHERE id = ?", (asks, edit))
+
     def supersede(self, edit: int, page: str, after: Sequence[Json], asks: str) -> None:
         """Let an edit that stores a fact end another one."""
         self.put_after(edit, after)
@@ -105,6 +109,12 @@ class SleepsTable:
         self._db.run("UPDATE sleep_edits SET state = ?, why = ? WHERE id = ?", (state, why, edit))
         if done is not None:
             self._db.run("UPDATE sleep_edits SET done = ? WHERE id = ?", (dump(done), edit))
+
+    def kept(self, pages: Collection[str], *, but: int) -> tuple[int, str] | None:
+        """Return a sleep with an applied edit, `but` one, that makes no sense without one of these facts, and which."""
+        rows = self._db.rows("SELECT sleep, keeps FROM sleep_edits WHERE state = 'applied' AND id <> ?", (but,))
+        found = ((row["sleep"], page) for row in rows for page in json.loads(row["keeps"]) if page in pages)
+        return next(found, None)
 
     def signatures(self) -> set[tuple[str, str, str | None, int | None]]:
         """Return what is open, or was refused or undone: kind, pages, block and version."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pager import tokens
 from pager.arguments import normalized, optional_text, require_limit, require_text, require_texts
@@ -17,7 +17,7 @@ from pager.blocks import clean
 from pager.clock import Clock, Moment, from_micros, span_end, span_micros, span_start, to_micros
 from pager.errors import NotFoundError, RejectedError, brief
 from pager.safety.sources import Source, read_source, untrusted_of
-from pager.search.words import excerpt, focus, index_text, words
+from pager.search.words import certainty, excerpt, focus, index_text, words
 from pager.store import Store
 from pager.store.archive import origin_rows
 from pager.store.rows import ALWAYS, FactFilter, Origin
@@ -46,6 +46,15 @@ SMALLEST_SPREAD = 1e-100  # below it a division overflows
 
 
 Scores = dict[int, float]
+
+
+class Candidates(NamedTuple):
+    """Facts that come into question, and what words, cosines and the match of word pieces say of each."""
+
+    terms: list[str]  # of the question
+    by_words: Scores
+    by_meaning: Scores
+    by_late: Scores
 
 
 class Archive:
@@ -123,13 +132,17 @@ class Archive:
     ) -> datetime | None:
         """Return when a fact ends by itself: as it was given, or by its tags. A day means its end."""
         if valid_until is None:
-            return retention.end_of(self._retention(), tags, max(start, present)) if tags else None
+            return self.end_by_tags(tags, max(start, present))
         end = span_end(valid_until, self._clock.zone)
         if end <= start:
             begins = f"{start:%Y-%m-%d %H:%M}, when the fact begins to be true"
             way = "Give a later one, or valid_from as well for what is over already"
             raise RejectedError(f"valid_until is {brief(str(valid_until))}, which is not after {begins}. {way}.")
         return end
+
+    def end_by_tags(self, tags: Sequence[str], begin: datetime) -> datetime | None:
+        """Return when a fact ends by its tags that begins to be true, or is stored, at a moment; None: never."""
+        return retention.end_of(self._retention(), tags, begin) if tags else None
 
     def _retention(self) -> Mapping[str, timedelta]:
         if self._kept is None:
@@ -319,10 +332,7 @@ class Archive:
 
     def recall(self, message: str, limit: int, *, only_trusted: bool = False) -> list[Hit]:
         """Return the best facts for a message that are true now."""
-        last_at = self._store.archive.last_at()
-        if last_at is None:
-            return []  # an empty archive loads no embedder
-        return self._best(message, limit, FactFilter(to_micros(self.present(last_at)), only_trusted=only_trusted))
+        return self.rank(self.candidates(message, limit, only_trusted=only_trusted), limit)
 
     def stored_from(self, hits: Sequence[Hit]) -> dict[int, float]:
         """Return the steps from which the best facts were stored, each with the score of its best fact.
@@ -337,32 +347,49 @@ class Archive:
                 found.setdefault(step, []).append(scores[fact])
         return {step: max(each) for step, each in found.items() if len(each) <= PER_STEP}
 
-    def _best(self, query: str, limit: int, wanted: FactFilter) -> list[Hit]:
-        terms = words(query)
-        late = LATE * focus(len(terms))
-        sides = self._candidates(query, terms, wanted, limit, compare_pieces=late > 0)
-        best = fuse(*sides, late)[:limit]
-        facts = self._store.archive.facts([number for number, _ in best])
-        return [_hit(facts[number], parts, terms, sides[1].get(number)) for number, parts in best]
+    def candidates(self, message: str, limit: int, *, only_trusted: bool = False) -> Candidates:
+        """Return the facts that come into question for a message and are true now, for `rank`."""
+        last_at = self._store.archive.last_at()
+        if last_at is None:
+            return Candidates([], {}, {}, {})  # an empty archive loads no embedder
+        wanted = FactFilter(to_micros(self.present(last_at)), only_trusted=only_trusted)
+        return self._candidates(message, wanted, limit)
 
-    def _candidates(
-        self, query: str, terms: list[str], wanted: FactFilter, limit: int, *, compare_pieces: bool
-    ) -> tuple[Scores, Scores, Scores]:
-        """Return what words, cosines and the match of word pieces say of the facts that come into question."""
+    def word_scores(self, candidates: Candidates, rarity_of: Mapping[str, float]) -> Scores:
+        """Return what words say of the candidates by how rare each is elsewhere: few facts do not say how rare it is.
+
+        How often a fact holds a word is left out: mostly once.
+        """
+        holding = self._store.archive.holding(list(rarity_of), list(candidates.by_words))
+        return {fact: math.fsum(rarity_of[term] for term in terms) for fact, terms in holding.items()}
+
+    def rank(self, candidates: Candidates, limit: int, unit: float | None = None) -> list[Hit]:
+        """Return the best of the candidates. Evidence beside words counts in the `unit`, if there is one."""
+        terms, by_words, by_meaning, by_late = candidates
+        best = fuse(by_words, by_meaning, by_late, LATE * focus(len(terms)), unit)[:limit]
+        facts = self._store.archive.facts([number for number, _ in best])
+        return [_hit(facts[number], parts, terms, by_meaning.get(number)) for number, parts in best]
+
+    def _best(self, query: str, limit: int, wanted: FactFilter) -> list[Hit]:
+        return self.rank(self._candidates(query, wanted, limit), limit)
+
+    def _candidates(self, query: str, wanted: FactFilter, limit: int) -> Candidates:
+        terms = words(query)
         most, meaning = max(CANDIDATES, limit), None
         if self.vectors is not None and query.strip() and self.vectors.embedding.prepare_search():
             meaning = self.vectors.embedding.embed(query)
         looked_up = 0 if meaning is None else WORD_CANDIDATES
         first, scores = self._store.archive.match(terms, most, looked_up, wanted) if terms else ([], {})
         if self.vectors is None or meaning is None:
-            return {number: scores[number] for number in first}, {}, {}
+            return Candidates(terms, {number: scores[number] for number in first}, {}, {})
         by_meaning = self._by_meaning(self.vectors, meaning.vector, wanted, limit, first)
         if others := [number for number in first if number not in by_meaning]:
             by_meaning |= dict(self.vectors.cosines_of(others, meaning.vector))
         scored = {*first, *by_meaning}
         by_words = {number: scores[number] for number in scores if number in scored}
-        by_late = self._late(self.vectors, query, terms, sorted(scored)) if scored and compare_pieces else {}
-        return by_words, by_meaning, by_late
+        compares_pieces = scored and focus(len(terms)) > 0
+        by_late = self._late(self.vectors, query, terms, sorted(scored)) if compares_pieces else {}
+        return Candidates(terms, by_words, by_meaning, by_late)
 
     def _late(self, vectors: FactVectors, query: str, terms: list[str], facts: Sequence[int]) -> Scores:
         """Return how well the word pieces of facts match. Telling words count alike: how rare each is added nothing."""
@@ -412,11 +439,13 @@ class Archive:
 
 
 def fuse(
-    by_words: Mapping[int, float], by_meaning: Mapping[int, float], by_late: Mapping[int, float], late: float = 1.0
-) -> list[tuple[int, dict[str, float]]]:
+    by_words: Mapping[int, float], by_meaning: Mapping[int, float], by_late: Mapping[int, float], late: float = 1.0,
+    given: float | None = None,
+) -> list[tuple[int, dict[str, float]]]:  # fmt: skip
     """Add up scores, best first, and return their parts. A side that does not know an id gives it its least.
 
     Words count what BM25 gives them, the cosine as much in units of the spread of that, word pieces `late` times it.
+    Where words were scored elsewhere, the unit is `given`.
     """
     found = sorted({*by_words, *by_meaning}, reverse=True)
     parts: dict[int, dict[str, float]] = {each: {} for each in found}
@@ -427,7 +456,7 @@ def fuse(
         ("meaning", by_meaning, min(by_meaning.values(), default=0.0), NEGLIGIBLE),
         ("late", by_late, min(by_late.values(), default=0.0), NEGLIGIBLE),
     )
-    unit = 1.0
+    unit = given or certainty(len(found))
     for name, scores, least, worth in sides:
         if not scores:
             continue
@@ -435,11 +464,16 @@ def fuse(
         mean = math.fsum(values) / len(values)
         spread = math.dist(values, [mean] * len(values)) / math.sqrt(len(values))
         spread = spread if spread > SMALLEST_SPREAD else 0.0
-        if name == "words" and spread > NEGLIGIBLE:
-            unit = spread
         weight = worth / spread if 0 < spread <= NEGLIGIBLE else 1 / (spread or 1.0)
+        if name == "words":
+            if given or spread > NEGLIGIBLE:
+                scale, unit = 1.0, given or unit * spread
+            else:  # a word that most of a handful hold does not tell them apart
+                scale, unit = weight, unit if len(scores) == 1 else 1.0
+        else:
+            scale = weight * unit * (late if name == "late" else 1.0)
         for each in scores:
-            parts[each][name] = (scores[each] - least) * weight * unit * (late if name == "late" else 1.0)
+            parts[each][name] = (scores[each] - least) * scale
     return sorted(parts.items(), key=lambda each: -math.fsum(each[1].values()))
 
 

@@ -18,8 +18,7 @@ def search(store: Store, archive: Archive, recall: Recall, query: str, *, limit:
     """Find facts that are true now and steps, best first. With an `actor` the ledger logs it, and facts are used."""
     query = str(clean(require_text(query, "query")))
     count = require_limit(limit) + (MISSED if actor else 0)
-    facts = archive.recall(query, max(count, RAISING + 1))
-    steps = recall.find(query, count, facts=facts)
+    facts, steps = _found(archive, recall, query, count)
     who = max((hit.parts.get("who", 0.0) for hit in steps), default=0.0)
     found = sorted([*(_said_by(who, hit) for hit in facts), *steps], key=lambda hit: -hit.score)[:count]
     hits, missed = found[:limit], found[limit:]
@@ -29,6 +28,17 @@ def search(store: Store, archive: Archive, recall: Recall, query: str, *, limit:
             archive.mark_used(hit.page_id for hit in hits)
             store.ledger.write_search("memory", query, hits, actor, missed=missed, **detail)
     return hits
+
+
+def _found(archive: Archive, recall: Recall, query: str, count: int) -> tuple[list[Hit], list[Hit]]:
+    candidates, most = archive.candidates(query, max(count, RAISING + 1)), max(count, RAISING + 1)
+    ranking = recall.rank_words(query, with_facts=True) if query.strip() else None
+    if ranking is None:
+        return archive.rank(candidates, most), recall.find(query, count, facts=())
+    by_words = archive.word_scores(candidates, ranking.rarity_of)
+    ranking.words_beside = list(by_words.values())
+    facts = archive.rank(candidates._replace(by_words=by_words), most, ranking.unit())
+    return facts, recall.rank(ranking, query, count, facts)
 
 
 def _said_by(who: float, hit: Hit) -> Hit:

@@ -214,6 +214,11 @@ class Pages:
             with suppress(RejectedError):
                 self._pin(new, 0, length, "pager", f"as {old} was", unseen=True)
 
+    def restore_pin(self, page_id: str, offset: int, length: int, reason: str) -> None:
+        """Pin a piece as it was before, if there is room."""
+        with suppress(RejectedError, NotFoundError):
+            self._pin(page_id, offset, length, "pager", reason, unseen=True)
+
     def renew_pins(self, skills: Sequence[str]) -> None:
         """Show pinned skills that were changed anew, and unpin those that are gone."""
         for page_id in skills:

@@ -144,22 +144,25 @@ class PageChooser:
         last_step, shown = self._store.prompt.shown()
         shown = [page for page in shown if page not in instead_of]
         facts, turns, only_trusted = list[Hit](), list[Hit](), self._prefetch.trust == "trusted"
+        copies = set[str]()
         best: list[Hit] | None = None
         if "facts" in self._prefetch.kinds:
             most = max(RAISING + 1, self._prefetch.k + len(shown))
             best = self._archive.recall(message, most, only_trusted=only_trusted)
-            if "turns" in self._prefetch.kinds and (copies := self._copies(best)):
-                best = [hit for hit in best if hit.page_id not in copies]
             facts = self._with_shared(self._shared, best, message, most) if self._shared else best
             facts = [hit for hit in facts if hit.page_id not in shown][: self._prefetch.k]
+            if "turns" in self._prefetch.kinds and any(is_slept(hit) for hit in best):
+                copies = self._copies(best)
+                best = [hit for hit in best if hit.page_id not in copies]
         if "turns" in self._prefetch.kinds and last_step > len(resident):
             without = [*resident, *(number_of(page) for page in shown if page.startswith("s"))]
             most = self._prefetch.k * (TRIED if only_trusted else 1)
             turns = self._recall.find(message, most, without=without, facts=best)
-            turns = [hit for hit in turns if not (only_trusted and hit.via)][: self._prefetch.k]
+            turns = [hit for hit in turns if not (only_trusted and hit.via)]
+            turns = self._without_corrected(turns, facts)[: self._prefetch.k]
         if not (facts or turns):
             return []
-        chosen = self._fill(facts, turns, words(message))
+        chosen = self._fill(facts, turns, copies, words(message))
         if not chosen:
             return []
         judgement = self._judge(chosen, message, telling, last_step)
@@ -222,12 +225,17 @@ class PageChooser:
         total = sum(weights.values()) or 1.0
         return max(sum(weights.get(term, 0.0) for term in terms) for terms in texts) / total
 
-    def _fill(self, facts: Sequence[Hit], turns: Sequence[Hit], asked: Sequence[str]) -> list[Hit]:
+    def _fill(
+        self, facts: Sequence[Hit], turns: Sequence[Hit], copies: Collection[str], asked: Sequence[str]
+    ) -> list[Hit]:
         """Return what fits, each kind best first: facts in their share, turns, then facts in what is left."""
         most, budget = self._prefetch.k, self._prefetch.budget_tokens
         chosen = list[Hit]()
         share = (most, budget) if not turns else (math.ceil(most / FACTS_SHARE), budget // FACTS_SHARE)
-        left = self._add(chosen, facts, asked, *share) + budget - share[1]
+        # A copy keeps its place among the best facts, so that no worse one takes room from the turns.
+        best = [hit for hit in facts[: share[0]] if hit.page_id not in copies]
+        left = self._add(chosen, best, asked, *share) + budget - share[1]
+        facts = [hit for hit in facts if hit.page_id not in copies]
         if chosen and turns:
             own = [hit.page_id for hit in chosen if not is_slept(hit) and not is_shared(hit.page_id)]
             told = self._store.archive.told_in(list(map(number_of, own)))
@@ -247,12 +255,33 @@ class PageChooser:
             for step in told.get(number_of(hit.page_id), ())
             if 0 < len(said := self._store.sleeps.said(step)) <= COPIED * len(hit.text)
         ]
-        texts = [folded(text) for hit, said in pairs for text in (hit.text, said)]
-        if not texts:
-            return set()
+        copied = self._say_no_more([(hit.text, said) for hit, said in pairs])
+        return {hit.page_id for (hit, _), is_copy in zip(pairs, copied, strict=True) if is_copy}
+
+    def _without_corrected(self, turns: list[Hit], facts: Sequence[Hit]) -> list[Hit]:
+        """Return the turns without those that only say what one of these facts has superseded since a sleep."""
+        own = [hit for hit in facts if is_slept(hit) and not is_shared(hit.page_id)]
+        superseding = {number_of(hit.supersedes): hit for hit in own if hit.supersedes}
+        old = self._store.archive.facts(list(superseding)) if superseding else {}
+        pairs = [
+            (fact, hit)
+            for number, fact in old.items()
+            for hit in turns
+            if hit.at < (superseding[number].valid_from or hit.at) and len(hit.text) <= COPIED * len(fact.text)
+        ]
+        said = self._say_no_more([(fact.text, hit.text) for fact, hit in pairs])
+        gone = {hit.page_id for (_, hit), is_old in zip(pairs, said, strict=True) if is_old}
+        return [hit for hit in turns if hit.page_id not in gone]
+
+    def _say_no_more(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        """Return for each fact and what was said if that has all words of the fact, but for a name and its verb."""
+        if not pairs:
+            return []
+        texts = [folded(text) for pair in pairs for text in pair]
         empty, *terms = map(set, self._store.conversation.terms([" ".join(FUNCTION_WORDS), *texts]))
-        found = zip(pairs, terms[::2], terms[1::2], strict=True)
-        return {hit.page_id for (hit, _), own, said in found if len(own - said - empty) <= ADDED}
+        found = zip(terms[::2], terms[1::2], strict=True)
+        missing = [(own - empty, own - empty - said) for own, said in found]
+        return [len(lacks) <= ADDED and 2 * len(lacks) <= len(own) for own, lacks in missing]
 
     def _add(self, chosen: list[Hit], hits: Sequence[Hit], asked: Sequence[str], most: int, left: int) -> int:
         """Append hits, a long one as an excerpt, until there are `most`. Return how many tokens are left of `left`."""

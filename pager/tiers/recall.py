@@ -140,20 +140,38 @@ class Recall:
             for said in self._store.said.newest(limit * PARTS_PER_STEP, start, end):
                 newest.setdefault(said.step, said)
             return [self._hit(said, (), 0.0, {}) for said in list(newest.values())[:limit]]
+        ranking = self.rank_words(query, start, end, without=without)
+        if ranking is None:
+            return []
+        return self.rank(ranking, query, limit, self._archive.recall(query, RAISING + 1) if facts is None else facts)
+
+    def rank_words(
+        self, query: str, start: int | None = None, end: int | None = None, *,
+        without: Sequence[int] = (), with_facts: bool = False,
+    ) -> Ranking | None:  # fmt: skip
+        """Return a ranking by words for `rank`; None if there is nothing to rank, or by nothing.
+
+        `with_facts`: facts will be ranked with the steps, so a word is as rare as it is among both.
+        """
         terms, table = words(query), self._load_table()
         if not terms or not len(table):
-            return []
-        ranking = self._ranking(table, terms, start, end)
+            return None
+        ranking = self._ranking(table, terms, start, end, with_facts=with_facts)
         ranking.leave_out([*without, *self._store.ledger.withdrawn()])
+        return ranking
+
+    def rank(self, ranking: Ranking, query: str, limit: int, facts: Sequence[Hit]) -> list[Hit]:
+        """Return the best steps by words and all other evidence. `facts` raise what they were stored from."""
+        table = ranking.table
         ranking.add_speakers(query)
         ranking.add_spans(self._named_times(query, table), self._around_event(query, table))
         near = self.vectors and self.vectors.nearness(query, table)
         if near:
             ranking.add_meaning(*near)
-        self._add_facts(ranking, self._archive.recall(query, RAISING + 1) if facts is None else facts)
+        self._add_facts(ranking, facts)
         if self.vectors and near:
             self._add_late(self.vectors, ranking, query)
-        best = _best_steps(ranking, limit)
+        best, terms = _best_steps(ranking, limit), words(query)
         parts = self._store.said.said([int(table.part[place]) for place, _ in best])
         return [self._hit(parts[int(table.part[place])], terms, score, ranking.explain(place)) for place, score in best]
 
@@ -180,13 +198,19 @@ class Recall:
         self._table.extend(self._store.said.metadata(self._table.newest_part))
         return self._table
 
-    def _ranking(self, table: PartTable, asked: list[str], start: int | None = None, end: int | None = None) -> Ranking:
+    def _ranking(
+        self, table: PartTable, asked: list[str], start: int | None = None, end: int | None = None, *,
+        with_facts: bool = False,
+    ) -> Ranking:  # fmt: skip
         from pager.search.ranking import Ranking  # loads numpy
 
-        ranking = Ranking(table, start, end)
+        ranking = Ranking(table, start, end, self._store.archive.count_searchable() if with_facts else 0)
         asked_terms = self._store.conversation.terms(asked)
         terms = list(dict.fromkeys(term for each in asked_terms for term in each))
-        found = dict(zip(terms, map(ranking.add_word, self._store.said.places(terms)), strict=True))
+        places = self._store.said.places(terms)
+        beside = self._store.archive.count_holding(terms) if with_facts else dict.fromkeys(terms, 0)
+        found = {term: ranking.add_word(at, beside[term]) for term, at in zip(terms, places, strict=True)}
+        ranking.rarity_of = found
         ranking.rarities = {word: found[each[0]] for word, each in zip(asked, asked_terms, strict=True) if each}
         return ranking
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pager.clock import Clock
-from pager.errors import NotFoundError, StorageError
+from pager.errors import NotFoundError, RejectedError, StorageError
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
@@ -62,6 +62,14 @@ class Place(ABC):
     @abstractmethod
     def read(self, clock: Clock) -> Opened:
         """Open it for reading. Raises NotFoundError if there is none."""
+
+    @abstractmethod
+    def restore(self, at: datetime, aside: "Directory") -> None:
+        """Write its pager.db, as it was at a moment, into an empty directory. Raises RejectedError if none is kept."""
+
+    @abstractmethod
+    def change_key(self, clock: Clock) -> int:
+        """Encrypt it, with its helpers, with a new key. Return how many memories these are. Nobody may have it open."""
 
     @abstractmethod
     def copy_to(self, file: Path) -> None:
@@ -140,6 +148,7 @@ class Directory(Place):
             why = f"({error.strerror}). Choose a directory that you may write to"
             raise StorageError(f"{files.directory} cannot be created {why}.") from None
         lock = AgentLock(files.lock)
+        is_new = not files.database.exists()
         try:
             if (lock.had_owner or files.index.exists()) and not files.database.exists():
                 raise StorageError(
@@ -150,6 +159,8 @@ class Directory(Place):
             store = Store(files.database, clock)
             lock.write_owner(clock)
         except BaseException:
+            if is_new:
+                files.remove_database()
             lock.release()
             raise
         return Opened(store, files.index, self.commands, lock.release)
@@ -164,6 +175,18 @@ class Directory(Place):
         if not exists:
             raise NotFoundError(f"there is no memory in {self.files.directory}; Memory.open makes one.")
         return Opened(Store(self.files.database, clock, read_only=True), self.files.index, self.commands, lambda: None)
+
+    def restore(self, at: datetime, aside: "Directory") -> None:
+        """Refuse: a directory has no past."""
+        way = "restore a backup of the directory, or import what `selfpager export` wrote"
+        raise RejectedError(
+            f"{self.name} is a directory, which keeps no earlier states; {way}. A home in Postgres keeps them."
+        )
+
+    def change_key(self, clock: Clock) -> int:
+        """Refuse: files are encrypted by the disk that they are on."""
+        way = "put the home on an encrypted disk, or move the agent into a home in Postgres"
+        raise RejectedError(f"{self.name} is a directory, which selfpager does not encrypt; {way}.")
 
     def copy_to(self, file: Path) -> None:
         """Copy what is committed, while another process may be writing it."""
@@ -241,6 +264,10 @@ class Places(ABC):
     def install(self, aside: Directory, name: str) -> None:
         """Put an agent that was made aside, and is closed, into its place. Raises OSError, StorageError."""
 
+    @abstractmethod
+    def wrap_keys(self) -> tuple[int, int]:
+        """Wrap the keys of all agents with the newest master key. Return how many were, and how many there are."""
+
     # beside the agents
 
     @abstractmethod
@@ -298,6 +325,10 @@ class Directories(Places):
         """Rename the directory."""
         aside.files.directory.rename(self._path / name)
         foreign_files.sync_directory(self._path)
+
+    def wrap_keys(self) -> tuple[int, int]:
+        """Refuse: directories have no keys."""
+        raise RejectedError(f"{self.address} is a directory, whose agents selfpager does not encrypt.")
 
     def value(self, key: str) -> str | None:
         """Read a file."""

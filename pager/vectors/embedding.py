@@ -87,6 +87,13 @@ class Embedding:
         self._newest = text, meaning
         return meaning
 
+    def embed_ahead(self, text: str) -> None:
+        """Cache what a text means for the next `embed`. It needs no lock: a failure is logged by that call."""
+        if not self.is_paused:
+            with suppress(EmbedderUnavailableError):
+                [meaning] = self.embed_all([text])
+                self._newest = text, meaning
+
     @property
     def is_paused(self) -> bool:
         """True for a while after a failure."""

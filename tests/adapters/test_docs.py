@@ -12,6 +12,7 @@ import pytest
 
 FRAMEWORKS = Path(__file__).parents[2] / "docs" / "frameworks"
 NEEDS = {
+    "pydantic-ai-conversations": "pydantic_ai.conversation_store",
     "langgraph": "langgraph.graph", "claude-agent-sdk": "claude_agent_sdk",
     "pydantic-ai": "pydantic_ai_harness.memory", "mem0": "pager", "hermes": "agent.memory_provider",
 }  # fmt: skip

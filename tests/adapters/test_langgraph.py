@@ -60,12 +60,35 @@ def test_an_item_lives_from_its_last_reading(tmp_path: Path) -> None:
         assert store.get(ALICE, "code") is not None
         clock.set(clock.now() + timedelta(minutes=9))
         assert store.get(ALICE, "code", refresh_ttl=False) is not None
-        assert store.sweep_ttl() == 0
+        assert memory.inspect.facts().total == 1  # a reading moves its end, and stores nothing
         clock.set(clock.now() + timedelta(minutes=2))
         assert store.get(ALICE, "code") is None
-        assert store.search(ALICE) == store.list_namespaces() == []
-        assert store.sweep_ttl() == 1
+        assert store.search(ALICE) == store.search(ALICE, query="4711") == store.list_namespaces() == []
         assert memory.inspect.facts("current").total == 0
+        assert memory.search_archive("4711") == []
+        store.put(ALICE, "code", {"text": "4711"}, ttl=None)
+        clock.set(clock.now() + timedelta(days=900))
+        assert store.get(ALICE, "code").created_at > memory.fact("f1").valid_until  # it is another one
+        assert memory.check() == []
+
+
+def test_what_a_query_does_not_refresh_is_over_when_it_was(tmp_path: Path) -> None:
+    clock = HandClock()
+    with Memory.open(tmp_path, embedder=Words(), clock=clock) as memory:
+        store = PagerStore(memory)
+        for key in ("a", "b"):
+            store.put(ALICE, key, {"text": f"seat {key}"}, ttl=10)
+        clock.set(clock.now() + timedelta(minutes=9))
+        assert len(store.search(ALICE, query="seat", refresh_ttl=False)) == 2
+        assert [item.key for item in store.search(ALICE, filter={"text": "seat a"}, refresh_ttl=True)] == ["a"]
+        clock.set(clock.now() + timedelta(minutes=2))
+        assert [item.key for item in store.search(ALICE, query="seat")] == ["a"]
+
+
+@pytest.mark.parametrize("key", ["it's", 'a"b'])
+def test_a_filter_that_looks_like_sql_is_refused_by_name(memory: Memory, key: str) -> None:
+    with pytest.raises(ValueError, match=r"Invalid filter key: .* holds a quote"):
+        PagerStore(memory).search(ALICE, filter={key: 1})
 
 
 def test_async_calls_do_the_same(memory: Memory) -> None:

@@ -1,5 +1,6 @@
 """mem0's calls over facts."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from pager import Memory, NotFoundError, RejectedError
 from pager.adapters.mem0 import PagerMem0
+from pager.adapters.mem0_async import PagerAsyncMem0
 from tests.support import HandClock, Words
 
 DANA = {"user_id": "dana"}
@@ -51,6 +53,25 @@ def test_a_memory_has_its_history(memory: Memory) -> None:
     assert m.get_all(filters=DANA)["results"] == []
     with pytest.raises(NotFoundError, match="there is no memory"):
         m.update(number, "lives nowhere")
+
+
+def test_the_async_calls_do_the_same_side_by_side(memory: Memory) -> None:
+    async def life() -> Any:
+        m = PagerAsyncMem0(memory)
+        added = await asyncio.gather(*(m.add(f"has cat {n}", user_id="dana", infer=False) for n in range(20)))
+        number = added[0]["results"][0]["id"]
+        await m.update(number, "has a dog")
+        await m.delete(number)
+        with pytest.raises(RejectedError, match="give infer=False"):
+            await m.add("x", user_id="dana")
+        found = await m.search("has cat 7", filters=DANA, top_k=1)
+        return await m.get_all(filters=DANA, top_k=50), await m.history(number), found
+
+    everything, changes, found = asyncio.run(life())
+    assert everything == PagerMem0(memory).get_all(filters=DANA, top_k=50)
+    assert sorted(texts(everything)) == sorted(f"has cat {n}" for n in range(1, 20))
+    assert [row["event"] for row in changes] == ["ADD", "UPDATE", "DELETE"]
+    assert texts(found) == ["has cat 7"]
 
 
 def test_what_it_cannot_do_is_refused_with_the_way_out(memory: Memory) -> None:

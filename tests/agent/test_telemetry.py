@@ -212,6 +212,62 @@ def test_a_helper_stands_below_the_call_that_asks_it(stage: Stage, watching: Wat
     assert watching.one("execute_tool look").parent.span_id == inner.context.span_id
     assert outer.start_time <= inner.start_time <= inner.end_time <= outer.end_time
     assert {span.context.trace_id for span in watching.all} == {outer.context.trace_id}
+    told = {span.context.span_id for span in watching.all}
+    assert all(span.parent.span_id in told for span in watching.all if span.parent)
+    requests = [span for span in watching.all if span.instrumentation_scope.name not in ("selfpager", "theirs", "web")]
+    assert len([span for span in requests if span.parent.span_id == outer.context.span_id]) == len(requests) - 2
+
+
+def test_a_helper_has_the_model_that_answers_it(stage: Stage, watching: Watching) -> None:
+    file = helper(stage, "reader", "tools: [{use: 'tests.support.helping:look'}]")
+    file.write_text(file.read_text().replace("id: m", "id: small"))
+    stage.follows(plays(x=[ask("reader", "count the hats"), "Two."], reader=[call("look"), DONE]))
+    with stage.load(lead("- agent: reader.yaml")) as agent:
+        agent.turn("how many hats?")
+    assert [span.attributes["gen_ai.request.model"] for span in watching.spans if span.name == "chat small"] == [
+        "small"
+    ] * 2
+    counted = {point.attributes["gen_ai.request.model"] for point in watching.points["gen_ai.client.token.usage"]}
+    assert counted == {"m", "small"}
+
+
+def test_a_sleep_is_a_span_with_its_requests_and_proposal(stage: Stage, watching: Watching) -> None:
+    agent = stage.agent()
+    for text in (SECRET, SECRET.upper(), "lives in Porto since May", "lives in Lisbon since May"):
+        agent.memory.archive(text)
+    stage.follows(lambda _: Reply("nothing"))
+    proposal = agent.sleep()
+    assert proposal
+    root = watching.one("sleep agent")
+    assert root.attributes["selfpager.sleep.edits"] == len(proposal.edits) > 0
+    assert [event.name for event in root.events].count("selfpager.sleep.edit") == len(proposal.edits)
+    chats = [span for span in watching.spans if span.name == "chat m"]
+    assert len(chats) == proposal.detail["requests"]
+    assert all(span.parent.span_id == root.context.span_id for span in chats)
+    assert sum(span.attributes["gen_ai.usage.input_tokens"] for span in chats) <= proposal.detail["tokens"]
+    watching.exporter.clear()
+    agent.memory.sleeps.apply(proposal.number)
+    agent.memory.sleeps.undo(proposal.number)
+    agent.turn("good morning")
+    told = [event for event in watching.one("invoke_agent agent").events if event.name == "selfpager.sleep"]
+    count = len(proposal.edits)
+    reasons = [f"{count} of {count} edits are applied", f"{count} edits were undone, 0 stay"]
+    assert [event.attributes["selfpager.reason"] for event in told] == reasons
+    assert "4711" not in "".join(span.to_json() for span in watching.spans)
+    watching.exporter.clear()
+    agent.turn("and now?")
+    assert "selfpager.sleep" not in [event.name for event in watching.one("invoke_agent agent").events]
+
+
+def test_what_a_sleep_applies_by_itself_stands_below_it(stage: Stage, watching: Watching) -> None:
+    with stage.load("sleep: {apply: auto, model: none}") as agent:
+        agent.memory.archive(SECRET)
+        agent.memory.archive(SECRET.upper())
+        assert agent.sleep()
+    root = watching.one("sleep x")
+    below = {span.name for span in watching.spans if span.parent and span.parent.span_id == root.context.span_id}
+    assert "update_memory x" in below or "delete_memory x" in below
+    assert "4711" not in "".join(span.to_json() for span in watching.spans)
 
 
 def test_a_task_is_one_tree_also_when_it_is_asked_several_times(stage: Stage, watching: Watching) -> None:

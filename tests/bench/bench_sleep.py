@@ -7,6 +7,8 @@
   wrongly. Beside it the rules of others that need no model: the digest of the text (mem0), a cosine alone.
 - speed: a sleep without a model over 1,000 turns and 1,000 facts, and what a message waits meanwhile.
 - cost: tokens and dollars of a sleep with a model over 1,000 turns.
+- story: with --url: the story of `make bench-story` told to the model there under `tools: none`: the facts that its
+  sleep finds, if the correction is the current fact, and its answers before and after.
 """
 
 import argparse
@@ -36,8 +38,9 @@ from tests.bench.figures import Figure, grid, run
 from tests.bench.finders import record_texts
 from tests.bench.grown import embed_all
 from tests.bench.question_sets import QuestionSet
-from tests.bench.sleep import made
+from tests.bench.sleep import made, told
 from tests.bench.sleep.played import PlayedExtractor
+from tests.bench.sleep.told import Server
 
 DATA = Path(__file__).parents[3] / "shared/data"
 PREFETCH = Prefetch(k=12, budget_tokens=400)
@@ -129,7 +132,7 @@ def repeats(work: Path, *, data: Path) -> list[Figure]:
         list[Figure](),
     )
     with Memory.open(work / "words", embedder=None) as memory:
-        reader = Reader(memory._store.conversation.terms)
+        reader = Reader(memory._store.conversation.all_terms)
         for name, texts in kinds.items():
             chosen = Random(1).sample(found := made.sentences(texts), min(SENTENCES, len(found)))
             same = _judged(reader, made.changed(made.REPEATS, chosen, chosen))
@@ -215,14 +218,20 @@ def cost(work: Path, *, data: Path) -> list[Figure]:
 
 def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("parts", nargs="*", help="answers, repeats, speed, cost")
+    asked.add_argument("parts", nargs="*", help="answers, repeats, speed, cost, story")
     asked.add_argument("--data", type=Path, default=DATA)
+    for name, default in (("url", ""), ("model", "local"), ("provider", "anthropic"), ("key", "none")):
+        asked.add_argument(f"--{name}", default=default)
     given = asked.parse_args()
     if missing := question_sets.missing(given.data):
         print(f"{given.data} lacks {', '.join(missing)}; name the directory with --data", file=sys.stderr)
         return 2
     parts = {"repeats": repeats, "speed": speed, "cost": cost, "answers": answers}
-    return run({name: partial(part, data=given.data) for name, part in parts.items()}, given.parts)
+    chosen: dict[str, Any] = {name: partial(part, data=given.data) for name, part in parts.items()}
+    if given.url:
+        server = Server(given.url, given.model, given.provider, given.key)
+        chosen["story"] = partial(told.story, server=server)
+    return run(chosen, given.parts)
 
 
 if __name__ == "__main__":

@@ -159,7 +159,7 @@ def tell(kind: Kind, folder: Path, *, quick: bool = False, **model: str) -> Stor
     core, k = CORE if kind.tools == "pager" else "{}", 8 if kind.recalls else 0
     file.write_text(YAML.format(window=kind.window, tools=kind.tools, core=core, k=k, **model), encoding="utf-8")
     story, begun = Story(), time.monotonic()
-    for session, other in ((_facts, None), (_diary, Listener() if quick else None), (_questions, None)):
+    for session, other in ((tell_facts, None), (tell_diary, Listener() if quick else None), (ask_questions, None)):
         with (
             (folder / "transcript.txt").open("a", encoding="utf-8") as log,
             Agent.load(
@@ -172,18 +172,18 @@ def tell(kind: Kind, folder: Path, *, quick: bool = False, **model: str) -> Stor
     return story
 
 
-def _facts(agent: Agent, story: Story) -> Iterator[str]:
+def tell_facts(agent: Agent, story: Story) -> Iterator[str]:
     for text in (*FACTS, CORRECTION):
         yield from story.tell(agent, text)
 
 
-def _diary(agent: Agent, story: Story) -> Iterator[str]:
+def tell_diary(agent: Agent, story: Story) -> Iterator[str]:
     while story.epochs <= EPOCHS_GONE and story.entries < MOST_DIARY_ENTRIES:
         yield from story.tell(agent, diary(story.entries))
         story.entries += 1
 
 
-def _questions(agent: Agent, story: Story) -> Iterator[str]:
+def ask_questions(agent: Agent, story: Story) -> Iterator[str]:
     yield "\n--- questions"
     for question in QUESTIONS:
         yield from story.tell(agent, question.text)

@@ -82,7 +82,7 @@ def test_an_agent_that_is_deleted_and_brought_back_while_it_is_looked_at(own_hom
 
 
 def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser) -> None:
-    first = serving(own_home)
+    first = serving(own_home).start()
     with another(first, browser) as viewer:
         viewer.open("guide/core")
         viewer.sees("name is Dana")

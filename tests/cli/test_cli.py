@@ -22,6 +22,9 @@ ARGUMENTS: dict[str, list[str]] = {  # what makes each command fail for want of 
     "export": ["nobody", "file"],
     "import": ["nowhere.db"],
     "purge": ["nobody", "f1", "--yes"],
+    "erase": ["nobody", "--yes"],
+    "restore": ["nobody", "--at", "2026-05-03", "--as", "other"],
+    "rekey": ["nobody"],
 }
 
 
@@ -41,7 +44,8 @@ TAKES = {  # what is said of --home and of --as; None where the command does not
     **dict.fromkeys(COMMANDS, (HOME, "in place of NAME")),
     **dict.fromkeys(("chat", "run"), (HOME, INSTANCE)),
     **dict.fromkeys(("init", "tools", "validate", "render", "schema"), (None, None)),
-    **dict.fromkeys(("list", "serve", "keys"), (HOME, None)),
+    **dict.fromkeys(("list", "serve", "keys", "rekey"), (HOME, None)),
+    "restore": (HOME, "The name of the agent that is made."),
     "demo": ("Default: a temporary one.", None),
     "import": (HOME, "that of FILE up to the first dot."),
 }

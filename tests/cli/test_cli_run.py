@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import socket
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,20 @@ def test_a_helper_is_printed_indented_and_short_and_its_question_is_answered_fro
     events = place.run("More.", options=("--json",)).events
     inside = [event["inner"] for event in events if event["event"] == "helperevent"]
     assert inside[-1] == {"event": "stopped", "reason": "done", "text": "all is well", "result": None}
+
+
+def test_a_server_that_does_not_answer_is_said_before_a_task_begins(place: Shop) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        for provider in ("anthropic", "openai"):
+            file = write_agent(place.folder, model=f"provider: {provider}, id: m, base_url: '{address}'")
+            done = command_line("run", file, "Count.", "--home", place.home)
+            assert done.code == 1
+            assert f"the connection to the model at {address}" in done.err
+            assert f"nothing is stored. Mend it, or `model` in {file}" in done.err
+            assert "trying again" not in done.err
+            assert not [*place.home.glob("*")]
 
 
 def test_without_a_key_no_task_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,3 +84,15 @@ def test_view_serves_at_a_secret_address_until_ctrl_c(home: Path) -> None:
         running.interrupt()
         done = running.end()
     assert (done.code, "Traceback" in done.err) == (0, False)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_on_a_narrow_terminal_a_trace_is_still_lines_to_read(
+    home: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = trace(home, "window seats").out.splitlines()
+    assert lines[0] == "\u25cb It is not in the prompt now:"
+    assert "archived it as f1" in " ".join(" ".join(lines).split())
+    assert max(map(len, lines)) <= width
+    assert len(lines) < 30  # a column of single words has more

@@ -17,6 +17,7 @@ from tests.judges.conformance import judge_mcp
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 PLACE = ROOT / "build" / "judges"
+CACHE = ROOT / "build" / "judges-cache"  # of packages: it stays for the next time
 TOOLS = PLACE / "tools"
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 Row = tuple[str, int, int, list[str]]  # name, passed, failed as listed, problems
@@ -24,7 +25,7 @@ Row = tuple[str, int, int, list[str]]  # name, passed, failed as listed, problem
 
 def run(*command: str | Path, cwd: Path = PLACE, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a command without our environment. Return what it printed."""
-    plain = {"PATH": "/usr/bin:/bin", "HOME": str(PLACE), "PYTHONDONTWRITEBYTECODE": "1", **_settings(), **environ}
+    plain = {"PATH": "/usr/bin:/bin", "HOME": str(CACHE), "PYTHONDONTWRITEBYTECODE": "1", **_settings(), **environ}
     return subprocess.run(
         list(map(str, command)), cwd=cwd, env=plain, capture_output=True, text=True, check=False, timeout=500
     )
@@ -72,18 +73,20 @@ def judge(suite: dict[str, Any], pythons: dict[str, Path], sources: dict[str, Pa
     report = PLACE / f"{abs(hash(suite['name']))}.xml"
     theirs = suite.get("source")
     folder, plugin = sources[theirs] if theirs else ROOT, suite.get("plugin")
-    options = ["-p", plugin, "-o", "asyncio_mode=auto"] if plugin else []
+    options = ["-p", plugin, "-o", "asyncio_mode=auto", *suite.get("options", ())] if plugin else []
     command = [pythons[suite["environment"]], "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
     done = run(*command, *options, *suite["tests"], cwd=folder, PYTHONPATH=str(HERE / "plugins"))
     if not report.exists():
         return suite["name"], 0, 0, [f"nothing ran: {done.stdout[-2000:]}{done.stderr[-2000:]}"]
     cases = list(ElementTree.parse(report).iter("testcase"))
+    # Two classes may have tests of the same name.
+    names = {f"{case.attrib.get('classname')} {case.attrib['name']}": case for case in cases}
     failed = {
-        case.attrib["name"] for case in cases if case.find("failure") is not None or case.find("error") is not None
+        name for name, case in names.items() if case.find("failure") is not None or case.find("error") is not None
     }
     skipped = sum(case.find("skipped") is not None for case in cases)
     patterns = [pattern for listed in suite.get("fails", ()) for pattern in listed["tests"]]
-    expected = {case.attrib["name"] for case in cases if any(fnmatch(case.attrib["name"], each) for each in patterns)}
+    expected = {name for name, case in names.items() if any(fnmatch(case.attrib["name"], each) for each in patterns)}
     problems = [f"fails and is not listed: {name}" for name in sorted(failed - expected)]
     problems += [f"is listed and passes: {name}" for name in sorted(expected - failed)]
     problems += [] if cases else ["no test ran"]
@@ -122,9 +125,10 @@ def main() -> int:
     settings = tomllib.loads((HERE / "projects.toml").read_text(encoding="utf-8"))
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(parents=True)
+    CACHE.mkdir(exist_ok=True)
     need(sys.executable, "-m", "venv", TOOLS)
     need(TOOLS / "bin" / "python", "-m", "pip", "--quiet", "install", f"uv=={settings['uv']}")
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:  # one of them often sleeps, or waits for a network
         made = {name: pool.submit(environment, name, wanted) for name, wanted in settings["environments"].items()}
         fetched = {name: pool.submit(source, wanted) for name, wanted in settings["sources"].items()}
         listed = [scenario for each in settings["mcp"]["fails"] for scenario in each["scenarios"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -233,3 +234,38 @@ def test_a_command_takes_effect_once_whenever_its_row_is_deleted(home: Home) -> 
         assert memory.process_inbox() == 0
         assert memory.inspect.facts("current").total == 2
     assert home.pending("x") == []
+
+
+def test_an_agent_as_it_was_new_keys_and_the_end(
+    command: Command, home: Home, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with home.open("x", embedder=None) as memory:
+        memory.archive("The window, please.")
+    before = rows_of(address).server.ask("SELECT clock_timestamp()")[0][0].isoformat()
+    with home.open("x", embedder=None) as memory:
+        memory.archive("The aisle, please.")
+    done = command("restore", "x", "--at", before, "--as", "y")
+    assert done.out == f"y is x as it was at {before}.\n"
+    assert len(command("facts", "y", "--json").json["facts"]) == 1
+    assert "Its past begins at" in command("restore", "x", "--at", "3d ago", "--as", "z", code=1).err
+    assert "is not a moment" in command("restore", "x", "--at", "yesterday", "--as", "z", code=1).err
+    assert "give the agent that is made a name with --as" in command("restore", "x", "--at", before, code=2).err
+    assert "there is no master key: make one" in command("rekey", "x", code=1).err
+    monkeypatch.setenv("SELFPAGER_MASTER_KEY", base64.b64encode(bytes(32)).decode())
+    assert command("rekey", "x").out == "x has a new key; 1 memory was encrypted with it.\n"
+    assert command("rekey", "--json").json == {"wrapped": 0, "keys": 1}
+    assert len(command("facts", "x", "--json").json["facts"]) == 2
+    assert command("erase", "x", said="n\n", code=1).err.endswith("nothing was erased.\n")
+    assert command("erase", "x", said="y\n").out.endswith("x was erased.\n")
+    assert home.names() == ["y"]
+
+
+def test_in_a_directory_an_agent_is_erased_and_the_others_say_what_they_need(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    Home(state).open("x", embedder=None).close()
+    for arguments in (["restore", "x", "--at", "2h", "--as", "y"], ["rekey", "x"], ["rekey"]):
+        done = command_line(*arguments, "--home", state)
+        assert done.code == 1
+        assert "is a directory, " in done.err
+    assert command_line("erase", "x", "--yes", "--home", state).code == 0
+    assert list(state.iterdir()) == []

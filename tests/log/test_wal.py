@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pager.log.pages import chunk_of, pack_changes, unpack_changes
-from pager.log.wal import WalReader
+from pager.log.wal import Changes, WalReader
 
 PAGE_BYTES = 2048
 
@@ -35,10 +35,20 @@ class Written:
         changes = self.log.read()
         if changes is None:
             return False
-        pages, self.size = unpack_changes(pack_changes(changes.pages, changes.size_pages))
+        old = {page: self.old(page, changes) for page in changes.pages if page in self.pages and page <= self.size}
+        packed = pack_changes(changes.pages, changes.size_pages, old)
+        pages, self.size = unpack_changes(packed, lambda page, size_bytes: self.pages[page][:size_bytes])
         self.pages |= pages
         self.log.passed(changes)
         return True
+
+    def old(self, page: int, changes: Changes) -> bytes:
+        """The content before these changes, as the log of an agent finds it."""
+        if found := self.log.before(page, changes):
+            return found
+        with self.path.open("rb") as file:
+            file.seek((page - 1) * PAGE_BYTES)
+            return file.read(PAGE_BYTES)
 
     def copy(self) -> bytes:
         return b"".join(self.pages[page] for page in range(1, self.size + 1))

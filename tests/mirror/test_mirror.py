@@ -1,6 +1,9 @@
 """Mirrors: what is written is read back as it was, edits are taken over once, and a hostile folder does no harm."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.mirror import import_mirror, is_mirror, write_mirror
-from agents.mirror.forms import form, parse
+from agents.mirror.forms import form, parse, same_text
 from pager import BlockSpec, Memory, RejectedError
 from tests.support import HandClock
 
@@ -139,7 +142,7 @@ def test_an_edit_keeps_the_untrusted_sources_of_the_text(mirror: Any) -> None:
         ("facts/f0/f3.md", lambda t: t.replace('until: "2026', 'until: "2020'), "f3.md:4: .*is not after"),
         ("facts/f0/f2.md", lambda t: t.replace("prefers aisle seats", "  "), "f2.md:1[0-9]: a fact needs a text"),
         ("facts/f0/f99.md", lambda _: "hello", "f99.md:1: there is no fact f99"),
-        ("facts/new.md", lambda _: '---\nid: "f7"\n---\nx', "new.md:2: a new fact has key, tags, from and until"),
+        ("facts/new.md", lambda _: '---\nid: "f7"\n---\nx', "new.md:2: this file was renamed or copied"),
         ("facts/new.md", lambda _: "\n", "new.md:1: a new fact needs a text"),
         ("core/human.md", lambda t: t.replace("Dana.", "x " * 3_000), "human.md:[0-9]: .*1000"),
         ("core/fixed.md", lambda t: t + "y", "fixed.md:[0-9]: the block 'fixed' is read-only"),
@@ -225,6 +228,113 @@ def test_an_export_writes_through_no_link(mirror: Any, tmp_path: Path) -> None:
     assert not list(outside.iterdir())
 
 
+def test_what_editors_change_by_themselves_is_no_edit(mirror: Any) -> None:
+    memory, folder = mirror
+    memory.archive("prefers  \n tea \t\n\n", key="drink ")
+    memory.core_write("human", "Dana.  \nShe sings.\t")
+    write_mirror(memory, "desk", folder)
+    before = state(memory)
+    for path in folder.rglob("*.md"):
+        lines = path.read_text(encoding="utf-8").split("\n")
+        path.write_bytes("\ufeff".encode() + "\r\n".join(line.rstrip() for line in lines).rstrip().encode())
+    for name in (".git/x.md", ".f1.md.swp", "facts/f0/f2.md~", "facts/#f2.md#", "README.md"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("not of a mirror")
+    assert import_mirror(memory, folder) == 0
+    assert state(memory) == before
+
+
+@pytest.mark.parametrize("name", ["facts/f0/cats.md", "facts/cats.md", "facts/f0/f2 (copy).md", "facts/f0/F2.MD"])
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_renamed_file_is_no_new_fact_and_ends_none(mirror: Any, name: str, stays: bool) -> None:
+    memory, folder = mirror
+    own = folder / "facts/f0/f2.md"
+    (folder / name).write_bytes(own.read_bytes())
+    if not stays:
+        own.unlink()
+    before = state(memory)
+    with pytest.raises(RejectedError, match=r"(?i)md:2: this file was renamed or copied. The file of 'f2'"):
+        import_mirror(memory, folder)
+    assert state(memory) == before
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        (
+            {"a.md": '---\nkey: "pet"\n---\na dog', "b.md": '---\nkey: " pet"\n---\na bird'},
+            "b.md:1: .*a.md:1 has the key",
+        ),
+        ({"a.md": "<<<<<<< HEAD\na dog\n=======\na bird\n>>>>>>> other"}, "a.md:1: git left a conflict"),
+        ({"a.md": '---\ntags: ["\\ud800"]\n---\na dog'}, "a.md:2: .* half a character"),
+        ({"a/b/c.md": "a dog"}, "a/b is too deep"),
+    ],
+)
+def test_what_would_read_otherwise_afterwards_is_refused(mirror: Any, files: dict[str, str], error: str) -> None:
+    memory, folder = mirror
+    for name, text in files.items():
+        (folder / "facts" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "facts" / name).write_text(text)
+    before = state(memory)
+    with pytest.raises(RejectedError, match=error):
+        import_mirror(memory, folder)
+    assert state(memory) == before
+
+
+def test_names_and_texts_as_people_type_them_are_taken_over_once(mirror: Any) -> None:
+    memory, folder = mirror
+    (folder / "facts/a.md").write_text('---\nkey: " cafe\u0301 "\ntags: ["u\u0308 "]\n---\na  dog \n\n')
+    (folder / "facts/b.md").write_text("<<<<<<< is not a conflict\n")
+    assert import_mirror(memory, folder) == 2
+    assert memory.inspect.current_fact("caf\u00e9").tags == ("\u00fc",)
+    assert import_mirror(memory, folder) == 0
+    write_mirror(memory, "desk", folder)
+
+
+@pytest.mark.parametrize("facts", [-1, 4, 10**30])
+def test_a_count_that_cannot_be_ends_no_fact(mirror: Any, facts: int) -> None:
+    memory, folder = mirror
+    edit(folder / "mirror.md", "facts: 3", f"facts: {facts}")
+    with pytest.raises(RejectedError, match=r"mirror\.md:1: it is of a memory with"):
+        import_mirror(memory, folder)
+
+
+EXPORT = """
+import os, signal, sys
+from pathlib import Path
+from agents.mirror import write_mirror
+from pager import MemoryReader
+left = [int(sys.argv[3])]
+def watch(event, args):
+    if event == "os.rename":
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(watch)
+with MemoryReader.open(sys.argv[1]) as reader:
+    write_mirror(reader, "desk", Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deadly", [1, 3, 6])
+def test_an_export_that_is_killed_leaves_an_older_mirror_and_no_edit(mirror: Any, tmp_path: Path, deadly: int) -> None:
+    memory, folder = mirror
+    memory.core_append("human", "She sings.")
+    for number in range(4):
+        memory.archive(f"fact {number}")
+    done = subprocess.run(
+        [sys.executable, "-c", EXPORT, tmp_path / "agent", folder, str(deadly)], check=False, timeout=120
+    )
+    assert done.returncode == -signal.SIGKILL
+    before = state(memory)
+    assert import_mirror(memory, folder) == 0
+    assert state(memory) == before
+    write_mirror(memory, "desk", folder)
+    write_mirror(memory, "desk", tmp_path / "again")
+    assert {name for name in files(folder) if not name.endswith(".tmp")} == set(files(tmp_path / "again"))
+
+
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
     lambda text: text.strip("\n").strip() != ""
 )
@@ -260,13 +370,10 @@ def test_a_round_trip_changes_nothing_and_an_edit_is_the_edit(
         path.write_bytes(form(file.fields, other).encode())
         import_mirror(memory, folder)
         said = {(fact.text, fact.key, fact.tags) for fact in current if fact is not chosen}
-        plain = other.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
         said_now = {(row.fact.text, row.fact.key, row.fact.tags) for row in memory.inspect.facts("current").rows}
         assert len(said_now - said) <= 1
-        assert all(
-            (text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n"), key) == (plain, chosen.key)
-            for text, key, _ in said_now - said
-        )
+        assert any(same_text(text, other) and key == chosen.key for text, key, _ in said_now)
+        assert all(same_text(text, other) and key == chosen.key for text, key, _ in said_now - said)
         assert said <= said_now
         write_mirror(memory, "desk", folder)
         again = files(folder)

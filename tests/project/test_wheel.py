@@ -70,7 +70,8 @@ def test_both_have_one_version_and_one_license() -> None:
     agent, memory = (tomllib.loads((ROOT / each).read_text())["project"] for each in FILES)
     assert agent["version"] == memory["version"]
     assert f"selfpager-memory=={memory['version']}" in agent["dependencies"]
-    assert agent["optional-dependencies"]["fleet"] == [f"selfpager-memory[fleet]=={memory['version']}"]
+    for extra in ("fleet", "encryption"):
+        assert agent["optional-dependencies"][extra] == [f"selfpager-memory[{extra}]=={memory['version']}"]
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "memory/LICENSE").read_bytes()
 
 

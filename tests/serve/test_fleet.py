@@ -39,7 +39,7 @@ def workers(place: Place, opened: ExitStack, count: int = 2) -> list[tuple[subpr
 
 def owner(place: Place) -> str | None:
     found = place.home.owner("notes")
-    return found and found["url"]
+    return str(found["url"]) if found else None
 
 
 def test_a_request_is_passed_on_to_the_worker_that_has_the_agent(fleet: Place) -> None:
@@ -56,6 +56,10 @@ def test_a_request_is_passed_on_to_the_worker_that_has_the_agent(fleet: Place) -
         streamed = second.post(TURNS, json={"text": "3"}, headers={"Accept": "text/event-stream"})
         assert events(streamed)[-1][1] == "turn"
         assert second.get("/v1/agents/notes/steps").json()["total"] == 6
+        asked = {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "4"}]}
+        message = second.post("/a/notes/v1/messages", json=asked, headers={"anthropic-version": "2023-06-01"})
+        assert message.json()["content"] == [{"type": "text", "text": "Hello."}]
+        assert "selfpager-history" in message.headers
         assert owner(fleet) == at
         wrong = {"x-selfpager-worker": "guess", "x-selfpager-caller": '{"name":"x","tenant":"","scope":"admin"}'}
         assert httpx.get(f"{first.base_url}/v1/agents", headers=wrong).status_code == 401

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 
 import httpx
 import pytest
@@ -155,3 +157,26 @@ def test_without_a_key_only_this_machine_is_served_with_a_token(place: Place) ->
         assert httpx.get(f"{told['address']}/v1/agents", headers=headers).status_code == 200
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 0
+
+
+@pytest.mark.long
+def test_killed_at_any_moment_every_key_is_one_turn(place: Place) -> None:
+    place.model.otherwise("Hello.")
+    left = [f"message {number}" for number in range(16)]
+    answers: dict[str, Json] = {}
+    moments = random.Random(21)
+    while left:
+        with process(place) as (running, client), suppress(httpx.TransportError):
+            client.post("/v1/agents", json={"id": "notes"})
+            for done in count():
+                headers = {"Idempotency-Key": left[0].replace(" ", "-")}
+                answers[left[0]] = client.post(TURNS, json={"text": left[0]}, headers=headers).json()
+                del left[0]
+                if not left:
+                    break
+                if not done:  # its first turn loads what takes a while
+                    Timer(moments.uniform(0.0, 0.2), running.kill).start()
+    with process(place) as (_, client):
+        again = {text: client.get(f"{TURNS}/{text.replace(' ', '-')}").json() for text in answers}
+    assert again == answers
+    assert said(place) == list(answers)

@@ -14,8 +14,8 @@ from agents.meter import Prices
 from agents.models.model import FinishedReply, Model, ModelUnavailableError
 from agents.sleep import requests
 from agents.sleep.idle import IdleSleep
-from agents.sleep.sleeper import MOST_FAILURES, Sleeper
-from pager import BlockSpec, Memory, RejectedError
+from agents.sleep.sleeper import ANSWER_TOKENS, MOST_FAILURES, Sleeper
+from pager import BlockSpec, Limits, Memory, RejectedError
 from pager.sleep import FactPair, Proposal
 from pager.types import Json
 from tests.sleep.conftest import Open
@@ -227,3 +227,85 @@ def test_an_agent_sleeps_as_its_yaml_says(tmp_path: Path) -> None:
         assert [row.fact.text for row in agent.memory.inspect.facts("current").rows] == ["Prefers window seats."]
         assert agent.sleep() is None
         agent.turn("and now?")
+
+
+def test_a_message_that_comes_while_it_sleeps_is_answered_first(tmp_path: Path) -> None:
+    began, may_go_on, reported = Event(), Event(), Event()
+    proposals = list[Proposal]()
+
+    class Slow(Answers):
+        """Holds its first answer in a sleep back until the message has been answered."""
+
+        def stream(self, params: Json) -> Generator[Text, None, FinishedReply]:
+            if params["system"] != requests.FACTS:
+                yield Text("Hello!")
+                content = [{"type": "text", "text": "Hello!"}]
+                return FinishedReply({"content": content, "stop_reason": "end_turn"})
+            if not began.is_set():
+                began.set()
+                yield Text("[")
+                may_go_on.wait(60)
+            return (yield from super().stream(params))
+
+    def report(proposal: Proposal) -> None:
+        proposals.append(proposal)
+        reported.set()
+
+    (tmp_path / "notes.yaml").write_text(
+        "name: notes\nmodel: {provider: scripted, script: replies.yaml}\narchival: {embedder: none}\n"
+        "sleep: {when: idle 1s}\n"
+    )
+    (tmp_path / "replies.yaml").write_text("- {say: Noted., otherwise: true}\n")
+    model = Slow('[{"fact": "Dana moved to Porto", "step": 1, "about": "home"}]')
+    with Agent.load(tmp_path / "notes.yaml", home=tmp_path / "home", model=model) as agent:
+        agent.memory.record("user", "I moved to Porto.", name="Dana")
+        agent.sleep_when_idle(report)
+        assert began.wait(60)
+        assert agent.turn("hello").text == "Hello!"
+        assert not reported.is_set()
+        may_go_on.set()
+        assert reported.wait(60)
+        assert [texts(proposal) for proposal in proposals] == [["Dana moved to Porto"]]
+        assert proposals[0].number == 1, "it went on with the sleep that gave way"
+
+
+def test_what_had_no_room_in_an_answer_is_asked_in_halves(memory: Memory) -> None:
+    for place in range(4):
+        memory.record("user", f"I painted tram {place}{place}.", name="Dana")
+
+    class Short(Answers):
+        def stream(self, params: Json) -> Generator[Text, None, FinishedReply]:
+            lines = params["messages"][0]["content"][0]["text"].splitlines()
+            done = yield from super().stream(params)
+            return FinishedReply({**done.message, "stop_reason": "max_tokens" if len(lines) > 1 else "end_turn"})
+
+    def noted(asked: str) -> str:
+        first = asked.splitlines()[0]
+        number = first.partition("]")[0].removeprefix("[s")
+        return json.dumps([{"fact": f"Dana painted tram {int(number) - 1}{int(number) - 1}", "step": int(number)}])
+
+    model = Short(noted)
+    assert texts(slept(memory, model)) == [f"Dana painted tram {place}{place}" for place in range(4)]
+    assert len([asked for asked in model.asked if asked.startswith("[s")]) == 7
+
+
+@pytest.mark.parametrize("step", [1, "1", "s1", "[s1]", ["s1"], [1]], ids=repr)
+def test_ids_are_read_as_small_models_write_them(memory: Memory, step: Any) -> None:
+    memory.record("user", "I moved to Porto.", name="Dana")
+    assert texts(slept(memory, Answers(json.dumps([{"fact": "Dana moved to Porto", "step": step}])))) == [
+        "Dana moved to Porto"
+    ]
+
+
+def test_an_agent_with_short_replies_has_no_less_to_note(open_memory: Open) -> None:
+    most = list[int]()
+
+    class Asked(Answers):
+        def stream(self, params: Json) -> Generator[Text, None, FinishedReply]:
+            most.append(params["max_tokens"])
+            return (yield from super().stream(params))
+
+    with open_memory(limits=Limits.for_window(8_000, max_output_tokens=100)) as memory:
+        memory.record("user", "I moved to Porto.", name="Dana")
+        slept(memory, Asked())
+    assert most == [ANSWER_TOKENS]

@@ -1,14 +1,18 @@
 """What is proposed without a model, what applying and undoing do, and what no sleep may do."""
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
 from pager import BlockSpec, Home, Memory, MemoryReader, NotFoundError, RejectedError
-from pager.sleep import Claim, Edit, Proposal
+from pager.sleep import Claim, Edit, FactPair, Proposal
 from tests.sleep.conftest import Open
 from tests.support.clock import HandClock
+from tests.support.embedders import Words
 
 SEATS = ("prefers window seats", "Prefers window seats.")
 
@@ -188,28 +192,131 @@ def test_a_correction_supersedes_what_was_said_before_it(memory: Memory) -> None
     assert [hit.text for hit in memory.search_archive("favourite colour")] == ["The favourite colour is blue"]
     old = memory.search_archive("favourite colour", as_of="2026-02-20")
     assert [hit.text for hit in old] == ["The favourite colour is green"]
-    memory.record("user", "Once more: my favourite colour is red.", at="2026-04-03")
+    memory.record("user", "A correction: my favourite colour is red.", at="2026-04-03")
     proposal = read(memory, Claim("the favourite colour is red", ("s3",), key="colour"))
-    assert kinds(proposal) == [("supersede", ("f1",))]
+    assert kinds(proposal) == [("supersede", ("f2",))]
     memory.sleeps.apply(proposal.number)
     assert current(memory) == ["the favourite colour is red"]
 
 
+def test_a_subject_that_facts_share_ends_none_of_them(memory: Memory) -> None:
+    said = ("My sister gets married in June.", "My sister lives in Porto.", "My sister Elin never eats fish.")
+    for place, text in enumerate(said):
+        memory.record("user", text, name="Dana", at=f"2026-02-0{place + 1}")
+    memory.sleeps.apply(read(memory, Claim(said[0], ("s1",), key="sister")).number)
+    memory.record("user", "She plays chess now, my sister.", name="Dana", at="2026-03-01")
+    begun = memory.sleeps.begin()
+    assert begun is None or begun.edits == ()
+    memory.record("user", said[1], name="Dana", at="2026-03-02")
+    claims = [Claim(text, (step,), key="sister") for text, step in ((said[1], "s5"),)]
+    proposal = read(memory, *claims)
+    assert [(edit.kind, edit.after[0].key) for edit in proposal.edits] == [("new", None)]
+    memory.sleeps.apply(proposal.number)
+    assert current(memory) == [said[0], said[1]]
+
+
+def test_a_judgement_is_believed_as_far_as_the_words_allow(memory: Memory) -> None:
+    for text in ("Dana likes red trams", "Dana likes 2 red trams", "Dana never likes red trams", "Elin owns red boats"):
+        memory.archive(text)
+    begun = memory.sleeps.begin()
+    assert begun
+    first, second, third, other = (f"f{number}" for number in (1, 2, 3, 4))
+    pairs = {
+        FactPair(first, second, ("Dana likes red trams", "Dana likes 2 red trams"), ()): "same",
+        FactPair(first, third, ("Dana likes red trams", "Dana never likes red trams"), ()): "same",
+        FactPair(second, other, ("Dana likes 2 red trams", "Elin owns red boats"), ()): "replaces",
+        FactPair(first, third, ("Dana likes red trams", "Dana never likes red trams"), ("x",)): "replaces",
+    }
+    assert memory.sleeps.judge(begun.number, pairs) == 1  # type: ignore[arg-type]
+    assert kinds(memory.sleeps.proposal(begun.number)) == [("supersede", (first,))]
+
+
+def test_an_untrusted_correction_of_a_new_fact_waits_for_a_person(memory: Memory) -> None:
+    memory.record("user", "My favourite colour is green.", name="Dana", at="2026-02-03")
+    memory.record("user", "My favourite colour is blue now.", name="Dana", source="web:example.org", at="2026-03-03")
+    begun = memory.sleeps.begin()
+    assert begun
+    for turn in memory.sleeps.unread_turns():
+        [step] = turn.steps
+        memory.sleeps.add_facts(begun.number, [Claim(f"Dana: {step.text}", (step.id,), key="colour")], [turn])
+    proposal = memory.sleeps.finish(begun.number, {})
+    assert [bool(edit.asks) for edit in proposal.edits] == [False, True]
+    memory.sleeps.apply(proposal.number, auto=True)
+    assert current(memory) == ["Dana: My favourite colour is green."]
+
+
+def test_facts_of_a_sleep_end_by_their_tags_and_what_ends_is_merged_with_nothing(open_memory: Open) -> None:
+    with open_memory() as memory:
+        memory.archive("the red tram", tags=["note"])
+        memory.archive("The red tram.")
+        memory.record("user", "I moved to Porto.", name="Dana")
+    with open_memory(retention={"note": "90d"}) as memory:
+        proposal = read(memory, Claim("Dana moved to Porto", ("s1",), tags=("Note",)))
+        assert kinds(proposal) == [("new", ())]
+        memory.sleeps.apply(proposal.number)
+        fact = memory.fact("f3")
+        assert fact.expires is not None
+        assert fact.valid_until == fact.expires
+        assert (fact.expires - fact.at).days == 90
+        memory.sleeps.undo(proposal.number)
+        assert memory.fact("f3").forgotten
+
+
+def test_no_call_waits_while_a_sleep_embeds(tmp_path: Path) -> None:
+    """The embedder lets another thread use the memory before it answers: with the lock held that would never end."""
+
+    class Asking(Words):
+        waits: Memory | None = None
+        met = 0
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            if self.waits is not None:
+                memory, self.waits = self.waits, None
+                other = Thread(target=memory.core, daemon=True)
+                other.start()
+                other.join(timeout=60)
+                assert not other.is_alive(), "a message waited"
+                Asking.met += 1
+                self.waits = memory
+            return super().embed(texts)
+
+    embedder = Asking(dimension=64)
+    with Memory.open(tmp_path / "home", embedder=embedder, clock=HandClock()) as memory:
+        memory.archive("Dana likes red trams", key="trams")
+        memory.archive("Elin likes red trams", key="tram")
+        memory.archive("Tomas likes red trams of Porto")
+        memory.record("user", "I like the red trams of Porto.", name="Dana")
+        embedder.waits = memory
+        begun = memory.sleeps.begin()
+        assert begun is not None
+        of_keys = Asking.met
+        memory.sleeps.add_facts(
+            begun.number, [Claim("Dana likes red trams of Porto", ("s1",))], memory.sleeps.unread_turns()
+        )
+        of_facts = Asking.met
+        assert memory.sleeps.pairs(begun.number)
+        of_pairs = Asking.met
+        memory.sleeps.finish(begun.number, {})
+        memory.sleeps.apply(begun.number)
+        assert 0 < of_keys < of_facts < of_pairs < Asking.met
+        embedder.waits = None
+
+
 def test_whatever_stood_beside_an_untrusted_text_is_untrusted_and_ends_nothing_by_itself(memory: Memory) -> None:
-    memory.archive("the colour is green", key="colour", source="said:Dana")
+    memory.archive("Dana likes trams and boats", key="trams", source="said:Dana")
     memory.append_user("The colour is red.", source="web:example.org", name="Dana")
     memory.request()
     memory.append_assistant("Well.")
     memory.append_user("And I live in Porto.", name="Dana")
     memory.request()
     memory.append_assistant("Good.")
-    memory.record("user", "I like trams.", name="Dana")
+    memory.record("user", "I like old trams now.", name="Dana")
     begun = memory.sleeps.begin()
     assert begun
     turns = memory.sleeps.unread_turns()
     assert [turn.id for turn in turns] == ["s5"], "what is in the window is not read"
     web = turns[0]._replace(steps=(turns[0].steps[0]._replace(via=("web:example.org",)),))
-    memory.sleeps.add_facts(begun.number, [Claim("Dana likes trams", ("s5",), key="colour")], [web])
+    memory.sleeps.add_facts(begun.number, [Claim("Dana likes old trams", ("s5",), key="trams")], [web])
     proposal = memory.sleeps.finish(begun.number, {})
     [edit] = proposal.edits
     assert (edit.kind, edit.via) == ("supersede", ("web:example.org",))

@@ -21,10 +21,12 @@ import pytest
 
 from pager import Home, InUseError, Memory
 from pager.clock import Clock, SystemClock
+from pager.log.claim import Claim
 from pager.log.log import Log
 from pager.log.place import PostgresPlace
 from pager.log.postgres import Server
-from pager.log.rows import Claim, Content, Restored, Rows
+from pager.log.rows import Rows
+from pager.log.states import Content, Restored
 from pager.store import Store
 from pager.upkeep.place import Directory, Opened
 
@@ -124,7 +126,7 @@ def row_name(directory: Path) -> str:
 
 def _restored(rows: Rows, claim: Claim, database: Path) -> Restored:
     aside = database.with_name("restored")
-    restored = rows.restore(claim.agent, aside)
+    restored = rows.states.restore(claim.agent, aside)
     if database.exists() and aside.read_bytes() == database.read_bytes():
         aside.unlink()  # as it should be; a reader may have the old one open
         return restored
@@ -146,7 +148,7 @@ def install_log(address: str) -> Any:
         made: list[Log] = []
         try:
             if not PostgresPlace(rows, name).is_taken():
-                rows.upload([Content(name, directory.files.database, {})])
+                rows.states.upload([Content(name, directory.files.database, {})])
             claim = PostgresPlace(rows, name)._claim(SystemClock())
             try:
                 restored = _restored(rows, claim, directory.files.database)

@@ -232,7 +232,7 @@ RARE = {1: 1.1e-6, 2: 1.0e-6, 3: 1.1e-6}  # as SQLite scores a word of more than
 @pytest.mark.parametrize(
     ("by_words", "by_meaning", "order"),
     [
-        ({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1}, [2, 1, 4, 3]),  # what both sides find comes first
+        ({1: 3.0, 2: 3.0, 3: 0.5}, {2: 0.8, 4: 0.8, 1: 0.1}, [2, 1, 3, 4]),  # what both sides find comes first
         (RARE, {1: 0.3, 2: 0.5, 3: 0.4, 4: 0.6}, [4, 2, 3, 1]),
         (RARE, {}, [3, 1, 2]),
         ({5: 1.0, 7: 2.0, 6: 1.0}, {}, [7, 6, 5]),  # the newest of equal ones is first

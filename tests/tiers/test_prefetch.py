@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pager import Memory, Prefetch, send_command, tokens
 from pager.search.words import asks_of_self, languages
+from pager.sleep import Claim
 from pager.tiers.prefetch import PageChooser, Recalled
 from pager.vectors.embedder import EmbedderUnavailableError
 from tests.support import Broken, HandClock, Talk, Words
@@ -281,3 +282,53 @@ def test_an_embedder_that_fails_leaves_the_words(tmp_path: Path) -> None:
             memory.archive("prefers window seats")
             assert chosen(memory, "window seats") == ["prefers window seats"]
             assert chosen(memory, "peanuts") == []
+
+
+def test_what_was_corrected_in_a_sleep_is_not_recalled_beside_its_correction(tmp_path: Path) -> None:
+    old, new = (
+        "My appointment with the dentist, Dr. Okafor, is on Tuesday.",
+        "The dentist, Dr. Okafor, is on Friday now.",
+    )
+    with Memory.open(tmp_path) as memory:
+        memory.record("user", old, name="Dana", at="2026-02-03")
+        memory.record("user", "The dentist of my neighbour is in Porto.", name="Dana", at="2026-02-04")
+        memory.record("user", new, name="Dana", at="2026-03-03")
+        while memory.embed_pending():
+            pass
+        question = "When do I see the dentist, Dr. Okafor?"
+        assert chosen(memory, question, 6)[0] == old
+        begun = memory.sleeps.begin()
+        assert begun is not None
+        claims = [Claim(old, ("s1",), key="dentist"), Claim(new, ("s3",), key="dentist")]
+        memory.sleeps.add_facts(begun.number, claims, memory.sleeps.unread_turns())
+        memory.sleeps.apply(memory.sleeps.finish(begun.number, {}).number)
+        after = chosen(memory, question, 6)
+        assert old not in after
+        assert new in after
+        memory.sleeps.undo(begun.number)
+        assert old in chosen(memory, question, 6)
+
+
+def test_facts_that_a_turn_says_as_well_give_no_room_to_worse_ones(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        said = [f"I have painted the tram of line {line} in {colour}." for line, colour in ((7, "red"), (9, "blue"))]
+        said += [
+            f"It was windy. I bought {what}, and a jar of honey, and read of a lighthouse."
+            for what in ("leeks", "bread")
+        ]
+        memory.record_many([{"role": "user", "text": text, "name": "Dana"} for text in said])
+        while memory.embed_pending():
+            pass
+        before = chosen(memory, "What colour has the tram of line 7?", 3)
+        begun = memory.sleeps.begin()
+        assert begun is not None
+        claims = [
+            Claim(said[0], ("s1",)),
+            Claim(said[1], ("s2",)),
+            Claim("I bought leeks", ("s3",)),
+            Claim("I bought bread", ("s4",)),
+        ]
+        memory.sleeps.add_facts(begun.number, claims, memory.sleeps.unread_turns())
+        memory.sleeps.apply(memory.sleeps.finish(begun.number, {}).number)
+        assert memory.inspect.fact_counts().current == 4
+        assert chosen(memory, "What colour has the tram of line 7?", 3) == before

@@ -6,6 +6,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from agents.httpd import HttpServer
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager import Limits, Memory
@@ -24,7 +25,7 @@ def serving(home: Path, **options: Any) -> ViewServer:
 
 
 def ask(
-    server: ViewServer, path: str, *, method: str = "GET", body: bytes | None = None, **headers: str
+    server: HttpServer, path: str, *, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     with closing(HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
         connection.putrequest(method, path, skip_host=True)

@@ -1,9 +1,13 @@
 """Answers of the debug view about moments, calls, searches and agents."""
 
+import os
+from contextlib import closing
 from pathlib import Path
 
+from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager import Memory, Prefetch
+from pager.home import Home
 from tests.support import Talk, Words
 from tests.view.asking import api, opened, serving
 
@@ -94,13 +98,13 @@ def test_a_list_of_all_agents_keeps_none_of_them_open(tmp_path: Path) -> None:
     for name in ("anna", "bert", "cleo"):
         with Memory.open(tmp_path / name, embedder=None) as memory:
             memory.archive("likes trams")
-    with serving(tmp_path) as server:
-        api(server, "fleet")
-        before = len(list(Path("/proc/self/fd").iterdir()))
+    with closing(Readers(Home(tmp_path))) as readers:
+        rows = [readers.summary(name) for name in readers.home.names()]
+        assert [row["facts"] for row in rows] == [1, 1, 1]
+        assert not [each for each in Path("/proc/self/fd").iterdir() if str(tmp_path) in os.path.realpath(each)]
         with Memory.open(tmp_path / "bert", embedder=None) as memory:
             memory.archive("likes boats")
-        assert [row["facts"] for row in api(server, "fleet")["fleet"]] == [1, 2, 1]
-        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        assert readers.summary("bert")["facts"] == 2
 
 
 def test_what_was_recalled_says_why(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def server(tmp_path: Path) -> Iterator[HttpServer]:
 
 
 def told(server: HttpServer, path: str, **headers: str) -> tuple[int, str]:
-    status, _, body = ask(server, f"/view/{path}", **headers)
+    status, _, body = ask(server, f"/view/{path}", body=None, **headers)
     return status, body.decode()
 
 

@@ -1,12 +1,13 @@
-"""Puts our store in the place of SqliteStore before LangGraph's tests import that."""
+"""Puts our store in the place of SqliteStore and AsyncSqliteStore before LangGraph's tests import them."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import langgraph.store.sqlite as theirs  # pyright: ignore[reportMissingImports] -- of the judges' environment
 import numpy as np
+from langgraph.store.sqlite import aio  # pyright: ignore[reportMissingImports]
 
 from pager import Memory
 from pager.adapters.langgraph import PagerStore
@@ -42,7 +43,34 @@ class Store(PagerStore):
             yield store
 
     def setup(self) -> None:
-        pass
+        """Make nothing: the memory has all tables."""
+
+    def sweep_ttl(self) -> int:
+        """Sweep nothing: an item that is over is no item."""
+        return 0
+
+    start_ttl_sweeper = stop_ttl_sweeper = setup
+
+
+class AsyncStore(Store):
+    """Our store, made as AsyncSqliteStore is."""
+
+    @classmethod
+    @asynccontextmanager
+    async def from_conn_string(cls, name: str, **options: Any) -> AsyncIterator["Store"]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        with super().from_conn_string(name, **options) as store:
+            yield store
+
+    async def setup(self) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Make nothing."""
+
+    sweep_ttl = start_ttl_sweeper = stop_ttl_sweeper = setup  # pyright: ignore[reportAssignmentType]
 
 
 theirs.SqliteStore = Store
+theirs.AsyncSqliteStore = aio.AsyncSqliteStore = AsyncStore
+
+
+def pytest_configure(config: Any) -> None:
+    """Name the mark of a plugin that runs a test again: their limits of time are tight."""
+    config.addinivalue_line("markers", "flaky: run again")

@@ -1,0 +1,14 @@
+"""What a process holds of an agent that it owns."""
+
+import uuid
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An agent that this process owns."""
+
+    agent: int
+    fence: int
+    id: uuid.UUID
+    has_commands: bool
