@@ -62,7 +62,10 @@ def test_150_turns_that_are_sent_again_cost_what_a_paged_window_costs(tmp_path: 
         for number in range(150):
             sizes.append(whole_input(chat.say(f"Turn {number}: and so we went on and on and on. " * 6)))
             assert chat.history == ("begun; told=1" if number == 0 else "continued; told=1")
-        assert len(str(chat.messages)) > 3 * 4 * 8_000  # several windows of text
+        grows = (sizes[10] - sizes[0]) / 10  # by each turn, before anything leaves the window
+        unpaged = [sizes[0] + grows * number for number in range(150)]
+        assert unpaged[-1] > 4 * 8_000
+        assert sum(sizes) < sum(unpaged) / 4
         assert max(sizes) <= 6_000  # the window less the reply
         assert sum(sizes[100:]) < 1.3 * sum(sizes[50:100])
         assert len(front.requests) == 150
