@@ -47,6 +47,9 @@ $(VENV)/locked: $(LOCKS)
 # Both distributions are installed as links to this directory. Their build backend is in the lock: no network.
 $(VENV)/installed: $(VENV)/locked pyproject.toml memory/pyproject.toml
 	$(PIP) install --quiet --no-index --no-deps --no-build-isolation --editable memory --editable .
+	@# What a wheel takes from other folders is copied by an editable install as well, and would go out of date.
+	@set -e; libs=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+		rm -rf "$$libs/pager" "$$libs/agents" "$$libs/selfpager.py"
 	$(PIP) check
 	@touch $@
 

@@ -67,6 +67,7 @@ from pager.types import (
     Withdrawn,
 )
 from pager.upkeep.inbox import pending_commands, send_command
+from pager.upkeep.place import Place
 from pager.vectors.chroma_embedder import ChromaEmbedder, EmbedderConfigError
 from pager.vectors.embedder import Embedder, EmbedderUnavailableError
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop
@@ -77,8 +78,8 @@ __all__ = [
     "EmbedderConfigError", "EmbedderUnavailableError", "Epoch", "Estimate", "Fact", "FactCounts", "FactSize",
     "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits",
     "Memory", "MemoryReader", "Moment", "Mount", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
-    "OpenCallsError", "PageText", "PagerError", "Pin", "Prefetch", "Problem", "Record", "RejectedError", "Request",
-    "Residency", "SessionUse", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
+    "OpenCallsError", "PageText", "PagerError", "Pin", "Place", "Prefetch", "Problem", "Record", "RejectedError",
+    "Request", "Residency", "SessionUse", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
     "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn", "count_tokens",
     "one_line", "pending_commands", "send_command", "shortened",
 ]  # fmt: skip

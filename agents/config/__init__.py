@@ -22,6 +22,7 @@ from agents.lazy import lazy_names
 
 if TYPE_CHECKING:
     from agents.config.agent_config import AgentConfig, load
+    from agents.config.cron import Cron
     from agents.config.errors import ConfigError, ConfigPlace, ConfigProblem
     from agents.config.sections import (
         ArchivalConfig,
@@ -56,10 +57,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig",
+    "AgentConfig", "ArchivalConfig", "BlockConfig", "ConfigError", "ConfigPlace", "ConfigProblem", "CoreConfig", "Cron",
     "EmbedderConfig", "FilesTool", "FunctionTool", "HelperTool", "IndexServerConfig", "LimitsConfig", "MemoryConfig",
     "ModelConfig", "MountConfig", "PrefetchConfig", "PricesConfig", "ProviderTool", "RecallConfig", "ScheduleConfig",
     "Section", "ServerConfig", "ServerTools", "ShellTool", "SleepConfig", "SummarizeConfig", "SummaryConfig",
     "ToolConfig", "WebTool", "WindowConfig", "load",
 ]  # fmt: skip
-__getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "sections", "tool_sections"))
+__getattr__ = lazy_names(__name__, __all__, ("errors", "agent_config", "cron", "sections", "tool_sections"))
