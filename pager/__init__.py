@@ -79,7 +79,7 @@ __all__ = [
     "FactUse", "History", "Hit", "Home", "InUseError", "IndexUnavailableError", "Inspection", "Json", "Limits",
     "Memory", "MemoryReader", "Moment", "Mount", "Movement", "NeedsApprovalError", "NewerFormatError", "NotFoundError",
     "OpenCallsError", "PageText", "PagerError", "Pin", "Place", "Prefetch", "Problem", "Record", "RejectedError",
-    "Request", "Residency", "SessionUse", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError", "Summarize",
-    "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn", "count_tokens",
-    "one_line", "pending_commands", "send_command", "shortened",
+    "Request", "Residency", "SessionUse", "Skill", "SkillSpec", "Source", "SourceForgotten", "Stop", "StorageError",
+    "Summarize", "SummaryRequest", "SystemClock", "UntrustedWrites", "Usage", "WindowTooSmallError", "Withdrawn",
+    "count_tokens", "one_line", "pending_commands", "send_command", "shortened",
 ]  # fmt: skip
