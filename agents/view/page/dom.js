@@ -101,7 +101,7 @@ const KINDS = { f: "archival", s: "recall", x: "recall" };
 
 // The id of a page, as a button that opens it.
 export function chip(page, open, solid = true) {
-  const kind = KINDS[page[0]] || "recall";
+  const kind = KINDS[page.split("/").pop()[0]] || "recall";
   return el(
     "button",
     {

@@ -130,6 +130,8 @@ function context() {
     current: () => turn === known.turn,
     get: (what, query) => api.get(agent, what, query),
     open: (page) => {
+      const [own, memory] = page.split("/").reverse(); // one of a shared memory is opened there
+      if (memory) return location.assign(`#${encodeURIComponent(memory)}/archive/now?page=${own}`);
       note({ page }, true);
       sheet();
     },
