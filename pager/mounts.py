@@ -201,7 +201,8 @@ def _shown(mount: Mount, block: Block) -> Block:
     """Return a block as it stands in the prompt of who mounts it."""
     whose = f"It is shared with others, in {mount.name}."
     description = f"{block.description} {whose}" if block.description else whose
-    return replace(block, file=None, read_only=not mount.writable, description=description)
+    # A `file` says that the text comes from elsewhere: whoever has no mounts, such as a sleep, leaves it alone.
+    return replace(block, file=f"shared memory {mount.name}", read_only=not mount.writable, description=description)
 
 
 def _named(name: str, hit: Hit) -> Hit:

@@ -161,6 +161,14 @@ def test_an_open_memory_takes_what_is_written_when_it_looks(home: Home) -> None:
             home.open("sales", embedder=None)
 
 
+def test_who_does_not_mount_it_leaves_a_shared_block_alone(home: Home) -> None:
+    agent(home, "ann", writing(home), core={}).close()
+    outcome = home.send("ann", "core_append", {"block": "rules", "text": "Be rude."})
+    assert (outcome.state, "shared memory sales" in outcome.text) == ("refused", True)
+    with home.read("sales") as reader:
+        assert [block.value for block in reader.core()] == [""]
+
+
 def test_names_that_clash_are_refused(home: Home) -> None:
     unit(home)
     with pytest.raises(RejectedError, match="rules of sales"):
