@@ -37,7 +37,8 @@ class LineEditor:
         history = InMemoryHistory(list(earlier))
         completer = WordCompleter(sorted(commands), sentence=True)
         self._session: PromptSession[str] = PromptSession(
-            history=history, multiline=True, key_bindings=_keys(), bottom_toolbar=lambda: self._wrapped(status()), completer=completer,
+            history=history, multiline=True, key_bindings=_keys(), completer=completer,
+            bottom_toolbar=lambda: self._wrapped(status()),
             complete_while_typing=Condition(self._begins_command), prompt_continuation="...> ",
             enable_history_search=False,
         )  # fmt: skip

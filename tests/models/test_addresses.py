@@ -5,9 +5,7 @@ import pytest
 from agents.models import anthropic, openai
 
 
-@pytest.mark.parametrize(
-    ("module", "variable"), [(anthropic, "ANTHROPIC_BASE_URL"), (openai, "OPENAI_BASE_URL")]
-)  # fmt: skip
+@pytest.mark.parametrize(("module", "variable"), [(anthropic, "ANTHROPIC_BASE_URL"), (openai, "OPENAI_BASE_URL")])
 def test_a_variable_that_is_set_to_nothing_means_the_providers_own(
     module: object, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
