@@ -58,10 +58,10 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
         while not printer.leaving and (line := editor.read() if editor else _read()) is not None:
             if not line.strip():
                 continue
-            if line.startswith("/") or line.strip() in ("exit", "quit"):
+            if line.startswith("/") or line.strip().lower() in ("exit", "quit"):
                 from agents.cli.slash import LEAVING
 
-                if line.strip() in LEAVING:
+                if line.strip().lower() in LEAVING:
                     break
                 if line.strip() == "/resume" and agent.memory.turn_is_open:
                     code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
@@ -99,7 +99,8 @@ def _editor(agent: Agent, name: str, printer: Printer) -> "LineEditor":
     knows = known if steps.total else "it knows nothing yet"
     # Not before the prompt stands: an SDK takes a second to import.
     warns = Thread(target=_warn, args=(agent, printer), name="selfpager asks the model's server", daemon=True)
-    say(visible(f"{name}, {agent.config.model.id}; {knows}. /help lists commands, Ctrl-D leaves."), bold=True)
+    say(visible(f"{name}, {agent.config.model.id}; {knows}."), bold=True)
+    say("/help lists commands, Ctrl-D leaves.", bold=True)
     return LineEditor(said, lambda: _status(agent), [*COMMANDS, "/quit"], printer.print_dimmed, warns.start)
 
 
@@ -164,7 +165,7 @@ def _typing_hidden(agent: Agent, printer: Printer):
     def on_line(line: str) -> None:
         from agents.cli.slash import LEAVING
 
-        if not line or line.strip() in LEAVING:
+        if not line or line.strip().lower() in LEAVING:
             printer.leaving = True
             doing = printer.running_tool or "the answer"
             agent.stop()

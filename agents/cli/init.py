@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from pager.types import Json
 HERE = Path(__file__).parents[1]
 READY = HERE / "configs" if (HERE / "configs").is_dir() else HERE.parent / "configs"  # of the wheel, or of the source
 KEYS = {"ANTHROPIC_API_KEY": "assistant", "OPENAI_API_KEY": "openai"}  # the first that is set decides
+INDENT = 15  # of what a ready agent is for
 TOOLS_FILE = "tools.py"
 TOOLS = '''\
 """The agent's own tools. Each is a function: its docstring and its type hints are what the agent is told of it.
@@ -110,8 +112,10 @@ def _choose(kinds: dict[str, Path]) -> str:
     known = next((kind for key, kind in KEYS.items() if os.environ.get(key)), "assistant")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return known
+    columns = shutil.get_terminal_size().columns - 1  # some terminals put the next line break behind a full line
     for kind, path in kinds.items():
-        say(f"  {kind:<12} {_purpose(path)}")
+        line = f"  {kind:<12} {_purpose(path)}"
+        say("\n".join(textwrap.wrap(line, columns, subsequent_indent=" " * INDENT)))
     return click.prompt("begin with", type=click.Choice(list(kinds)), default=known, show_choices=False)
 
 

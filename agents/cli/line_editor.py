@@ -7,6 +7,7 @@ import os
 import select
 import sys
 import termios
+import textwrap
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from threading import Lock, Thread
@@ -36,7 +37,8 @@ class LineEditor:
         history = InMemoryHistory(list(earlier))
         completer = WordCompleter(sorted(commands), sentence=True)
         self._session: PromptSession[str] = PromptSession(
-            history=history, multiline=True, key_bindings=_keys(), bottom_toolbar=status, completer=completer,
+            history=history, multiline=True, key_bindings=_keys(), completer=completer,
+            bottom_toolbar=lambda: self._wrapped(status()),
             complete_while_typing=Condition(self._begins_command), prompt_continuation="...> ",
             enable_history_search=False,
         )  # fmt: skip
@@ -66,6 +68,9 @@ class LineEditor:
         if self._on_shown is not None:
             told, self._on_shown = self._on_shown, None
             told()
+
+    def _wrapped(self, text: str) -> str:
+        return textwrap.fill(text, self._session.app.output.get_size().columns)
 
     def _begins_command(self) -> bool:
         return self._session.default_buffer.text.startswith("/")

@@ -33,6 +33,8 @@ def asks_next(agent: Agent, event: Event) -> bool:
     """Return True if the model is asked next: after a reply without calls, or the last result of a step."""
     if not isinstance(event, Replied | ToolFinished) or agent.memory.open_calls:
         return False
+    if isinstance(event, Replied) and agent.meter.over():
+        return False  # at a limit the model is asked once more, and this was its last word
     task = tasks.current(agent.memory)
     return task is not None and task.state == "open"
 

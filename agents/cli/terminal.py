@@ -104,26 +104,26 @@ class Printer:
         self._stream = Harmless()  # the answer, which comes in pieces
 
     def show(self, events: Iterable[Event]) -> Stopped:
-        """Print all events. Return how the turn stopped."""
+        """Print all events. Return how the turn stopped. However it ends, the terminal is free again."""
         stopped = Stopped("answered")
         self._pieces.clear()
         self._is_busy = True
         if self._screen:
             self._screen.wait()
-        with _reserved(sys.stdout) if self.json_lines else nullcontext(sys.stdout) as self._out:
-            for event in events:
-                self._follow(event)
-                if isinstance(event, Stopped):
-                    stopped = event
-                self.print(event)
-        self._is_busy = False
-        self._end_line()
+        try:
+            with _reserved(sys.stdout) if self.json_lines else nullcontext(sys.stdout) as self._out:
+                for event in events:
+                    self._follow(event)
+                    if isinstance(event, Stopped):
+                        stopped = event
+                    self.print(event)
+        finally:
+            self._is_busy, self.running_tool = False, None
+            self._end_line()
         return stopped
 
     def cut(self) -> str:
-        """Return what was streamed of the reply that was cut off, and let the terminal be written to again."""
-        self._is_busy, self.running_tool = False, None
-        self._end_line()
+        """Return what was streamed of the reply that was cut off."""
         text = "".join(self._pieces)
         self._pieces.clear()
         return text
@@ -157,7 +157,8 @@ class Printer:
             case ToolFinished(_, name, text, True):
                 self.error(f"{name}: {shortened(text, DIMMED_CHARS)}")
             case Paged(movement) if movement.event in MOVEMENTS:
-                self.print_dimmed(f"{MOVEMENTS[movement.event]} {movement.page_id or movement.reason}".strip())
+                about = f" {movement.page_id}" if movement.page_id else f": {movement.reason}" * bool(movement.reason)
+                self.print_dimmed(f"{MOVEMENTS[movement.event]}{about}")
             case ApprovalNeeded(_, name, _):
                 self.print_dimmed(f"{name} waits for approval")
             case HelperEvent(_, name, inner):

@@ -5,6 +5,7 @@ They are strict: a number is not read out of a text, unless the text is a variab
 
 import re
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
@@ -85,6 +86,17 @@ def _check_duration(text: str) -> str:
     return text
 
 
+def _check_address(text: str) -> str:
+    try:
+        is_whole = bool(urlsplit(text).hostname) and urlsplit(text).port != 0
+    except ValueError:  # half of an IPv6 address, or a port that is none
+        is_whole = False
+    if not is_whole:
+        advice = "an address is http:// or https://, a host and, after a colon, a port of 1 to 65535."
+        raise ValueError(f"{redacted(text)[:80]!r} is not allowed: {advice}")
+    return text
+
+
 DURATION_PATTERN = r"^\s*[0-9]{1,6}[hdw]\s*$"
 Duration = Annotated[str, AfterValidator(_check_duration), _pattern(DURATION_PATTERN)]
 FactTag = Annotated[str, _matching(r"(?s)\s*\S.*", "a tag has letters."), Field(json_schema_extra={"pattern": r"\S"})]
@@ -99,7 +111,10 @@ SleepTime = Annotated[str, AfterValidator(_check_sleep_time)]
 Function = Annotated[
     str, _matching(FUNCTION_PATTERN, "name a function as 'package.module:function'."), _pattern(FUNCTION_PATTERN)
 ]
-Url = Annotated[str, _matching(URL_PATTERN, "an address begins with http:// or https://."), _pattern(URL_PATTERN)]
+Url = Annotated[
+    str, _matching(URL_PATTERN, "an address begins with http:// or https://."), AfterValidator(_check_address),
+    _pattern(URL_PATTERN),
+]  # fmt: skip
 Host = Annotated[str, _matching(HOST_PATTERN, "give a name or an address alone, without http:// and port.")]
 HostAndPort = Annotated[str, _matching(HOST_PATTERN, "give a host, or host:port, without http://.")]
 Port = Annotated[int, Field(gt=0, le=65535), _from_variable(int)]

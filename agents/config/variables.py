@@ -41,6 +41,8 @@ def expand(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
         found = environ.get(name, default)
         if found is None:
             mistakes.append(f"the environment variable {name} is not set. Set it, or give a default: ${{{name}:-...}}.")
+        elif not found and default is None:
+            mistakes.append(f"the environment variable {name} is empty. Set it, or allow that: ${{{name}:-}}.")
         elif SURROGATE.search(found):
             mistakes.append(f"the environment variable {name} is not valid UTF-8. Set it again.")
         return found or default or ""  # `:-` as in the shell

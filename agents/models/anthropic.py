@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
-from agents.models.http import RECORD_SECONDS, RETRIES, Reachable, is_local, local_client, status_error
+from agents.models.http import RECORD_SECONDS, RETRIES, Reachable, is_blank, is_local, local_client, status_error
 from agents.models.model import (
     FinishedReply,
     Json,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 NO_SUCH_ENDPOINT = (404, 405, 501)
 NO_KEY = "no key for the model: set ANTHROPIC_API_KEY, or model.api_key in the agent's YAML."
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+OWN_ADDRESS = "https://api.anthropic.com"
 CLOUDS = {"bedrock": "AnthropicBedrock", "vertex": "AnthropicVertex", "foundry": "AnthropicFoundry"}
 HINTS = {
     401: " Check the key: ANTHROPIC_API_KEY, or model.api_key.",
@@ -54,6 +55,8 @@ def make_client(provider: str, *, base_url: str | None, api_key: str | None, rea
         options["base_url"] = base_url
     if provider in CLOUDS:
         return getattr(anthropic, CLOUDS[provider])(**options)
+    if not base_url and is_blank("ANTHROPIC_BASE_URL"):
+        options["base_url"] = OWN_ADDRESS
     if direct := local_client(base_url, patience):
         options["http_client"], api_key = direct, api_key or "none"  # such a server asks for none, the SDK for one
     return anthropic.Anthropic(**options, api_key=api_key)
@@ -79,10 +82,16 @@ class AnthropicModel(Reachable):
     def _client(self) -> Anthropic:
         if self._made is None:
             import anthropic
+            import httpx2
 
             try:
                 self._made = self._make()
-            except (ValueError, TypeError, anthropic.AnthropicError) as error:  # it lacks a key, a region, a project
+            except (
+                ValueError,
+                TypeError,
+                anthropic.AnthropicError,
+                httpx2.InvalidURL,
+            ) as error:  # it lacks a key, a region, a project
                 text = redacted(f"the model's client cannot be created: {error} Check the settings and credentials.")
                 raise ModelRefusedError(text) from error
         return self._made

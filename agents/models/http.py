@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -71,7 +72,8 @@ class Reachable:
             self.ask_for_record()
         except ModelError as error:
             status = getattr(error.__cause__, "status_code", None)
-            is_lost = status is None and isinstance(error, ModelUnavailableError)
+            # The connection was lost, or no client can be made of the settings.
+            is_lost = status is None and isinstance(error, ModelUnavailableError | ModelRefusedError)
             # A server without records says 404, too.
             is_unknown = status == HTTPStatus.NOT_FOUND and _names_a_model(str(error).lower())
             return str(error) if is_lost or is_unknown or status in (401, 403) else ""
@@ -82,6 +84,11 @@ def _names_a_model(text: str) -> bool:
     """Return True if it is the model that is not there, not the address."""
     behind = text.partition("model")[2]
     return "model: " in text or "does not exist" in behind or "not found" in behind
+
+
+def is_blank(variable: str) -> bool:
+    """Return True for a variable that is set to nothing. An SDK would take that for an address."""
+    return os.environ.get(variable) == ""
 
 
 def is_local(base_url: str | None) -> bool:

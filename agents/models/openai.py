@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
 from agents.models.chat_completions import REASONING_BACK, ReplyReader, request_body
-from agents.models.http import RECORD_SECONDS, RETRIES, TOO_LONG, Reachable, is_local, local_client, status_error
+from agents.models.http import (
+    RECORD_SECONDS,
+    RETRIES,
+    TOO_LONG,
+    Reachable,
+    is_blank,
+    is_local,
+    local_client,
+    status_error,
+)
 from agents.models.model import (
     FinishedReply,
     Json,
@@ -42,6 +51,7 @@ HINTS = {
     429: " Check the credit of the account.",
 }
 OWN_HOST = "openai.com"
+OWN_ADDRESS = "https://api.openai.com/v1"
 # The names of the reply's limit: OpenAI's newer models refuse the second one, older servers overlook the first.
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
 NO_THINKING: dict[str, Json] = {
@@ -98,6 +108,8 @@ def make_client(*, base_url: str | None, api_key: str | None, read_seconds: floa
     options: dict[str, Any] = {"max_retries": RETRIES, "timeout": timeout}
     if base_url:
         options["base_url"] = base_url
+    elif is_blank("OPENAI_BASE_URL"):
+        options["base_url"] = OWN_ADDRESS
     if direct := local_client(base_url, timeout):
         options["http_client"], api_key = direct, api_key or "none"  # such a server asks for none, the SDK for one
     return openai.OpenAI(**options, api_key=api_key)

@@ -24,6 +24,7 @@ def test_answers_are_on_stdout_and_nothing_else(place: Shop, options: tuple[str,
     else:
         assert "archive(text='likes hats')" in done.err
         assert "archived f1" in done.err
+        assert "· new epoch: first request\n" in done.err
 
 
 def test_json_is_a_line_for_each_event(place: Shop) -> None:
@@ -302,7 +303,7 @@ def test_who_leaves_while_a_helper_works_leaves_at_its_next_step(place: Shop, ty
 def test_commands_never_reach_the_model(place: Shop) -> None:
     place.model.script("Hello you.")
     done = place.chat(
-        "/facts", "/nothing", "/search", "/trace hats", " /etc/hosts is a file", "/core", "exit", "never said"
+        "/facts", "/nothing", "/search", "/trace hats", " /etc/hosts is a file", "/core", "Exit", "never said"
     )
     assert done.code == 0
     assert "there is no command /nothing; /help lists them" in done.out
@@ -370,6 +371,26 @@ def drawn_chat(place: Shop) -> Generator[Terminal]:
     ) as terminal:
         terminal.until("you>")
         yield terminal
+
+
+def test_behind_an_error_nothing_moves_beside_the_prompt(place: Shop) -> None:
+    place.model.script(http_error(403, "no such key"))
+    with drawn_chat(place) as terminal:
+        terminal.type("hello\r")
+        terminal.until("no such key")
+        assert "thinking" not in terminal.until("you>")
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
+
+
+def test_in_a_narrow_window_the_status_has_two_lines(place: Shop) -> None:
+    with Terminal("chat", place.file, "--home", place.home, TERM="xterm-256color") as terminal:
+        terminal.resize(40, 20)
+        terminal.until("\x1b[6n")  # it asks where the cursor is: the status stands below that
+        terminal.type("\x1b[3;1R")
+        terminal.until("session")
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
 
 
 def test_pasted_lines_are_one_message_and_come_back_after_a_restart(place: Shop) -> None:

@@ -45,6 +45,7 @@ def test_the_summary_counts_all_runs_of_a_task_and_names_its_files(place: Shop) 
     stopped = place.run("Write down the hats.")
     assert stopped.code == 3
     assert "3 steps · " in stopped.err
+    assert stopped.err.count("asking the model") == 3  # the third is its last word
     assert f"files: {place.folder / 'notes' / 'hats.md'}" in stopped.err
     [line] = commands(stopped.err)
     place.more = place.more.replace("max_steps: 2", "max_steps: 9")

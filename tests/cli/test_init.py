@@ -77,6 +77,14 @@ def test_on_a_terminal_it_offers_the_ready_ones(folder: Path) -> None:
     assert load(folder / "agent.yaml", {}).core.blocks.keys() == {"policy", "customer", "case"}
 
 
+def test_what_it_offers_fits_a_narrow_terminal(folder: Path) -> None:
+    with Terminal("init", cwd=folder, COLUMNS="40") as terminal:
+        shown = terminal.until("begin with [assistant]: ")
+        assert max(map(len, shown.splitlines())) < 40
+        terminal.type("\n")
+        assert terminal.end()[0] == 0
+
+
 def test_own_tools_are_tried_without_a_key(folder: Path) -> None:
     assert command_line("init", "--tools").code == 0
     assert command_line("tools", "agent.yaml").out == "count_words(text): Count the words of a text.\n"
@@ -101,4 +109,4 @@ def test_where_nothing_can_be_written_it_says_so(command: Command, monkeypatch: 
     refused = command("init")
     assert refused.code == 1
     assert "agent.yaml cannot be written into /proc: " in refused.err
-    assert "Change to a directory that you may write to." in refused.err
+    assert "Change to a directory that you may write to, on a disk with free space." in refused.err

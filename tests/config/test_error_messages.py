@@ -62,6 +62,12 @@ def test_numbers_of_a_window_that_do_not_fit_are_found_where_they_stand(text: st
     assert f" does not fit: {beginning}" in problem
 
 
+@pytest.mark.parametrize("address", ["http://[::1", "http://a:b", "http://a:99999", "http://:80", "http://a:0"])
+def test_an_address_is_checked_to_its_port(folder: Path, address: str) -> None:
+    [problem] = problems(write(f"name: x\nmodel: {{base_url: '{address}'}}\n"))
+    assert problem.startswith(f"a.yaml:2:19: model.base_url '{address}' is not allowed: an address is http://")
+
+
 def test_every_problem_is_listed_with_its_place_in_plain_words(folder: Path) -> None:
     text = """\
         version: 2

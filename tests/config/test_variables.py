@@ -13,7 +13,7 @@ texts = st.lists(pieces, max_size=8).map("".join) | st.text(max_size=10)
     [
         ("${A}", "one"),
         ("x${A}y${A}", "xoneyone"),
-        ("${EMPTY}", ""),
+        ("${EMPTY:-}", ""),
         ("${EMPTY:-other}", "other"),  # as in the shell
         ("${A:-other}", "one"),
         ("${NONE:-other}", "other"),
@@ -33,6 +33,7 @@ def test_expansions(text: str, expanded: str) -> None:
 
 FORMS = "is not a variable. Write ${VAR} or ${VAR:-default} (without braces in the default), or $${ for a plain ${."
 UNSET = "the environment variable NONE is not set. Set it, or give a default: ${NONE:-...}."
+EMPTY = "the environment variable EMPTY is empty. Set it, or allow that: ${EMPTY:-}."
 NO_TEXT = "the environment variable BYTES is not valid UTF-8. Set it again."
 
 
@@ -41,11 +42,12 @@ NO_TEXT = "the environment variable BYTES is not valid UTF-8. Set it again."
     [
         *((text, f"{text!r} {FORMS}") for text in ("${}", "${1A}", "${A", "${A:?no}", "${ A }", "${NONE:-${A}}")),
         *((text, UNSET) for text in ("${NONE}", "${NONE} ${NONE}")),
+        *((text, EMPTY) for text in ("${EMPTY}", "http://${EMPTY}:80")),
         *((text, NO_TEXT) for text in ("${BYTES}", "${BYTES:-x}")),
     ],
 )
 def test_a_mistake_is_told_once_and_the_text_stays(text: str, mistake: str) -> None:
-    assert expand(text, {"A": "one", "BYTES": "gr\udcfcn"}) == (text, [mistake])
+    assert expand(text, {"A": "one", "BYTES": "gr\udcfcn", "EMPTY": ""}) == (text, [mistake])
 
 
 @given(texts)
