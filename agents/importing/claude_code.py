@@ -6,9 +6,9 @@ CLAUDE.md, rules/**/*.md             what a person wrote for every project
 
 Of a session, what the person and the model said, calls, and results count, also what the person wrote while the model
 was working. Left out are lines that the program keeps for itself (snapshots, titles, hooks, slash commands), summaries
-of what stands above them, subagents, and lines that it has written twice. What others said in the person's place (a task
-in the background, another session) is what a tool answered. Its makers call the format internal, so a line of another
-kind is passed over, and one that is no JSON is an error with its place.
+of what stands above them, subagents, and lines that it has written twice. What others said in the person's place (a
+task in the background, another session) counts as the result of a tool. Its makers call the format internal, so a line
+of another kind is passed over, and one that is no JSON is an error with its place.
 """
 
 import json
