@@ -103,7 +103,7 @@ def _parts(message: Record) -> list[Record]:
 
 def _begins(message: Record, beginnings: tuple[str, ...]) -> bool:
     content: Any = message.get("content")
-    first: Any = content if isinstance(content, str) else next(iter(_parts(message)), {}).get("text")
+    first: Any = content if isinstance(content, str) else as_object(next(iter(_parts(message)), None)).get("text")
     return isinstance(first, str) and first.lstrip().startswith(beginnings)
 
 

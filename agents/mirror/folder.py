@@ -7,7 +7,7 @@ limits.
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,7 +24,7 @@ DAY_FILE = re.compile(r"([0-9]{4,5}-[0-9]{2}-[0-9]{2})\.md")
 
 
 @contextmanager
-def locked(base: Path) -> Iterator[None]:
+def locked(base: Path) -> Generator[None]:
     """Keep other exports and imports out of a folder. Raises RejectedError if there is one.
 
     An export that has read the memory earlier would remove the files of newer facts, and their removal is an edit.
