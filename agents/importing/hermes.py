@@ -118,16 +118,21 @@ def _without_summaries(rows: list[Record]) -> Iterator[Record]:
 
     Such a copy has the time of its message, or that of the summary, give or take some microseconds.
     """
-    summaries = {row["id"]: row["timestamp"] for row in rows if _is_summary(row)}
+    summaries = {row["id"]: _seconds(row) for row in rows if _is_summary(row)}
     times: dict[str, set[float]] = {}  # what was said -> when
     for row in rows:
         said = json.dumps([row.get(name) for name in ("role", "content", "tool_call_id", "tool_calls")], default=str)
-        before, at = times.get(said, set()), row["timestamp"]
+        before, at = times.get(said, set()), _seconds(row)
         if row["id"] in summaries or (before and any(abs(at - each) < SAME_WRITE_S for each in summaries.values())):
             continue
         if at not in before:
             times.setdefault(said, set()).add(at)
             yield row
+
+
+def _seconds(row: Record) -> float:
+    at: Any = row.get("timestamp")
+    return float(at) if isinstance(at, int | float) else 0.0  # what is no time is refused with its place
 
 
 def _is_summary(row: Record) -> bool:

@@ -336,6 +336,13 @@ def test_a_compaction_of_hermes_says_nothing_twice(memory: Memory, hermes: Path,
     assert take(memory, hermes) == Imported(0, 0)
 
 
+def test_a_time_that_is_none_is_named_with_its_message(memory: Memory, hermes: Path) -> None:
+    with closing(sqlite3.connect(hermes / "state.db")) as database, database:
+        database.execute("UPDATE messages SET content = 'Hats.', role = 'user', timestamp = 'soon' WHERE id IN (1, 2)")
+    with pytest.raises(RejectedError, match=r"state\.db: message 1: 'soon' is not a moment"):
+        take(memory, hermes)
+
+
 def test_what_is_taken_back_in_hermes_imports_nothing_again(memory: Memory, hermes: Path) -> None:
     take(memory, hermes)
     with closing(sqlite3.connect(hermes / "state.db")) as database, database:
