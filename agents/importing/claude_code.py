@@ -38,6 +38,8 @@ def is_home(path: Path) -> bool:
 
 
 def _folders(projects: Path) -> list[Path]:
+    if projects.is_symlink():
+        return []
     return [each for each in sorted(projects.iterdir()) if each.is_dir() and not each.is_symlink()]
 
 
@@ -109,7 +111,8 @@ def _begins(message: Record, beginnings: tuple[str, ...]) -> bool:
 
 def _is_said(message: Record) -> bool:
     content: Any = message.get("content")
-    return bool(content) and isinstance(content, str | list) and not _begins(message, COMMANDS)
+    is_made_up = message.get("model") == "<synthetic>"  # by the program, in the model's place
+    return bool(content) and isinstance(content, str | list) and not is_made_up and not _begins(message, COMMANDS)
 
 
 def _is_own(entry: Record, message: Record) -> bool:

@@ -43,7 +43,7 @@ def notes(home: Path) -> Iterator[MarkdownSection]:
     """Yield the entries of the memory files. They have no key: an entry has no name in Hermes either."""
     for name in ("MEMORY.md", "USER.md"):
         file = home / "memories" / name
-        if file.is_file() and not file.is_symlink():
+        if file.is_file() and not file.is_symlink() and not file.parent.is_symlink():
             for entry in read_text(file).split(DELIMITER):
                 if entry.strip():
                     yield MarkdownSection("", entry.strip())

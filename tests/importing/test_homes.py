@@ -179,7 +179,8 @@ def test_what_was_written_while_the_model_worked_is_of_the_person_and_a_task_is_
         line("user", note, "24"),
         line("user", "from elsewhere", "25", origin={"kind": "peer"}),
         line("user", [text("<command-name>/clear</command-name>")], "26"),
-        line("assistant", [text("Yes.")], "27"),
+        line("assistant", "", "27", message={"model": "<synthetic>", "content": [text("No response requested.")]}),
+        line("assistant", [text("Yes.")], "27", uuid="u-28"),
     ]
     file = claude / "projects" / FOLDER / "2.jsonl"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -202,6 +203,18 @@ def test_links_in_a_home_are_not_followed(memory: Memory, claude: Path, tmp_path
     (claude / "rules" / "more").symlink_to(secret)
     take(memory, claude)
     assert "my key" not in str(said(memory)) + str(memory.inspect.facts(limit=50))
+
+
+def test_folders_of_a_home_that_are_links_are_not_followed(
+    memory: Memory, claude: Path, hermes: Path, tmp_path: Path
+) -> None:
+    (claude / "projects").rename(tmp_path / "projects")
+    (claude / "projects").symlink_to(tmp_path / "projects")
+    assert kind_of(claude) is None
+    for name in ("memories", "sessions"):
+        (hermes / name).rename(tmp_path / name)
+        (hermes / name).symlink_to(tmp_path / name)
+    assert take(memory, hermes) == Imported(6, 0)
 
 
 @pytest.mark.parametrize(
