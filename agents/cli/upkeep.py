@@ -128,7 +128,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
     # Facts get another embedder's vectors when the agent runs.
     options: Mapping[str, Any] = embedders.for_command(place, None) if place.is_taken() else {}
     if program := kind_of(file):
-        with home.remove_if_failed(name), home.open(name, **options) as memory:
+        with home.open(name, **options) as memory:  # what was imported before a failure stays
             imported = import_home(memory, file, program)
         text = f"imported {imported.messages:,} messages and {imported.facts:,} facts of {program.name} into {name}."
         _print({"imported": name, "file": str(file), **imported._asdict()}, text, as_line=as_line)
@@ -200,7 +200,7 @@ def _purge_expired(memory: Memory, older_than: str, *, yes: bool, as_line: bool)
         memory.purge_expired(older_than)
     result = {"purged": [fact.id for fact in gone], "kept": [fact.id for fact in held]}
     _print(result, f"{facts} that expired more than {older_than} ago: purged." if gone else
-           f"no fact expired more than {older_than} ago.", as_line=as_line)  # fmt: skip
+           f"no{' other' * bool(held)} fact expired more than {older_than} ago.", as_line=as_line)  # fmt: skip
     return None
 
 

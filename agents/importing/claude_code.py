@@ -4,9 +4,11 @@ projects/<folder>/<session>.jsonl    a line per message, in the form of the Mess
 projects/<folder>/memory/*.md        what it noted by itself
 CLAUDE.md, rules/**/*.md             what a person wrote for every project
 
-Of a session, what the person and the model said, calls, and results count. Left out are lines that the program keeps
-for itself (snapshots, titles, hooks, slash commands), summaries of what stands above them, and subagents. Its makers
-call the format internal, so a line of another kind is passed over, and one that is no JSON is an error with its place.
+Of a session, what the person and the model said, calls, and results count, also what the person wrote while the model
+was working. Left out are lines that the program keeps for itself (snapshots, titles, hooks, slash commands), summaries
+of what stands above them, subagents, and lines that it has written twice. What others said in the person's place (a
+task in the background, another session) counts as the result of a tool. Its makers call the format internal, so a line
+of another kind is passed over, and one that is no JSON is an error with its place.
 """
 
 import json
@@ -23,6 +25,7 @@ from pager.errors import RejectedError
 
 LINES = ("user", "assistant")
 NOT_SAID = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+OTHERS = ("<task-notification>",)  # of the program, in lines without an origin
 COMMANDS = ("<command-name>", "<command-message>", "<local-command-", "<bash-")  # of the program, not of the person
 
 
@@ -35,6 +38,8 @@ def is_home(path: Path) -> bool:
 
 
 def _folders(projects: Path) -> list[Path]:
+    if projects.is_symlink():
+        return []
     return [each for each in sorted(projects.iterdir()) if each.is_dir() and not each.is_symlink()]
 
 
@@ -57,8 +62,8 @@ def sessions(home: Path) -> Iterator[Conversation]:
 
 
 def _records(file: Path) -> Iterator[tuple[str, Record]]:
-    reader = Reader()
-    lines = read_text(file).split("\n")
+    reader, seen = Reader(), set[str]()
+    lines = read_text(file, cut=True).split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -69,22 +74,48 @@ def _records(file: Path) -> Iterator[tuple[str, Record]]:
             if number >= len(lines) - 1:
                 return  # it is being written now, or its writer was killed
             raise RejectedError(f"{where}: this line is not JSON: {error}.") from None
+        entry = _unqueued(entry)
         message = as_object(entry.get("message"))
         if entry.get("type") not in LINES or any(entry.get(name) for name in NOT_SAID) or not _is_said(message):
             continue
+        if isinstance(uuid := entry.get("uuid"), str):
+            if uuid in seen:
+                continue
+            seen.add(uuid)
         reader.note_calls((part.get("id"), part.get("name"), part.get("input")) for part in _parts(message))
         results = [part.get("tool_use_id") for part in _parts(message) if part.get("type") == "tool_result"]
-        given = {"role": entry["type"], "content": message.get("content"), "timestamp": entry.get("timestamp")}
+        role = entry["type"] if _is_own(entry, message) else "tool"
+        given = {"role": role, "content": message.get("content"), "timestamp": entry.get("timestamp")}
         for record in records_of_message(given, where):
-            yield where, reader.labelled(record, results)
+            yield where, reader.labelled(record, results or [None])
+
+
+def _unqueued(entry: Record) -> Record:
+    """Return a line as it is; of what was written while the model was working, the line that it has become."""
+    attached = as_object(entry.get("attachment"))
+    if entry.get("type") != "attachment" or attached.get("type") != "queued_command":
+        return entry
+    said = {"type": "user", "message": {"content": attached.get("prompt")}, "origin": attached.get("origin")}
+    return {**entry, **said, "isMeta": attached.get("isMeta"), "uuid": attached.get("source_uuid") or entry.get("uuid")}
 
 
 def _parts(message: Record) -> list[Record]:
     return [as_object(part) for part in as_list(message.get("content"))]
 
 
+def _begins(message: Record, beginnings: tuple[str, ...]) -> bool:
+    content: Any = message.get("content")
+    first: Any = content if isinstance(content, str) else as_object(next(iter(_parts(message)), None)).get("text")
+    return isinstance(first, str) and first.lstrip().startswith(beginnings)
+
+
 def _is_said(message: Record) -> bool:
     content: Any = message.get("content")
-    if isinstance(content, str):
-        return not content.lstrip().startswith(COMMANDS)
-    return bool(content) and isinstance(content, list)
+    is_made_up = message.get("model") == "<synthetic>"  # by the program, in the model's place
+    return bool(content) and isinstance(content, str | list) and not is_made_up and not _begins(message, COMMANDS)
+
+
+def _is_own(entry: Record, message: Record) -> bool:
+    """Return True for what is of the model, or of the person."""
+    origin = as_object(entry.get("origin")).get("kind", "human")
+    return entry["type"] == "assistant" or (origin == "human" and not _begins(message, OTHERS))

@@ -6,7 +6,8 @@
 
 A conversation is recognised by its text, in whatever file it stands. One that was imported before, or its beginning,
 is left alone. Of one that has grown only the new end is imported, into the same session. One that was changed, or that
-goes on differently, is another conversation.
+goes on differently, is another conversation. If the messages have times, what it shares with the first is not imported
+again.
 """
 
 import hashlib
@@ -81,8 +82,9 @@ def import_conversation(memory: Memory, origin: str, conversation: Conversation)
     if digests and memory.load_value(f"{IMPORTED}{digests[-1]}") is not None:
         return 0
     for count in range(len(digests) - 1, 0, -1):
-        if session := memory.load_value(f"{IMPORTED}{digests[count - 1]}"):
-            start = count
+        known = memory.load_value(f"{IMPORTED}{digests[count - 1]}")
+        if known or (known is not None and "at" in records[count - 1][1]):  # a time: it is the same, and went on twice
+            start, session = count, known
             break
     session = session or ":".join(filter(None, (origin, conversation.name)))
     for where, record in records[start:]:

@@ -26,6 +26,8 @@ from pager.safety import foreign_files
 DELIMITER = "\n\u00a7\n"
 ENCODED = ("\x00json:", "\x01json:")  # how content begins that is no plain text
 LARGEST_DATABASE_BYTES = 32 << 30
+SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:", "[PRIOR CONTEXT")  # how they begin where no column says it
+SAME_WRITE_S = 0.001
 MOST_STEPS = 50_000_000_000  # of SQLite's virtual machine: a file that was made to take for ever does not
 ROLES = frozenset({"user", "assistant", "tool"})
 
@@ -41,7 +43,7 @@ def notes(home: Path) -> Iterator[MarkdownSection]:
     """Yield the entries of the memory files. They have no key: an entry has no name in Hermes either."""
     for name in ("MEMORY.md", "USER.md"):
         file = home / "memories" / name
-        if file.is_file() and not file.is_symlink():
+        if file.is_file() and not file.is_symlink() and not file.parent.is_symlink():
             for entry in read_text(file).split(DELIMITER):
                 if entry.strip():
                     yield MarkdownSection("", entry.strip())
@@ -60,7 +62,7 @@ def sessions(home: Path) -> Iterator[Conversation]:
     for file in sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else ():
         name = file.stem.removeprefix("session_")
         if file.suffix in (".json", ".jsonl") and file.is_file() and not file.is_symlink() and name not in known:
-            yield from _in_file(file, name)
+            yield Conversation(name, _in_file(file))
 
 
 def _open(file: Path) -> sqlite3.Connection:
@@ -105,12 +107,36 @@ def _records(file: Path, connection: sqlite3.Connection, session: str) -> Iterat
     kept = ["session_id = ?"]
     if {"active", "compacted"} <= columns:
         kept.append("(active = 1 OR compacted = 1)")  # neither: taken back
-    if "_compressed_summary" in columns:
-        kept.append("_compressed_summary = 0")
     sql = f"SELECT * FROM messages WHERE {' AND '.join(kept)} ORDER BY id"
     reader = Reader()
-    for row in _asked(file, connection, sql, (session,)):
-        yield from _said(dict(row), f"{file}: message {row['id']}", reader)
+    for row in _without_summaries([dict(row) for row in _asked(file, connection, sql, (session,))]):
+        yield from _said(row, f"{file}: message {row['id']}", reader)
+
+
+def _without_summaries(rows: list[Record]) -> Iterator[Record]:
+    """Yield rows without the summaries of a compaction, and without what it wrote again: the beginning and the end.
+
+    Such a copy has the time of its message, or that of the summary, give or take some microseconds.
+    """
+    summaries = {row["id"]: _seconds(row) for row in rows if _is_summary(row)}
+    times: dict[str, set[float]] = {}  # what was said -> when
+    for row in rows:
+        said = json.dumps([row.get(name) for name in ("role", "content", "tool_call_id", "tool_calls")], default=str)
+        before, at = times.get(said, set()), _seconds(row)
+        if row["id"] in summaries or (before and any(abs(at - each) < SAME_WRITE_S for each in summaries.values())):
+            continue
+        if at not in before:
+            times.setdefault(said, set()).add(at)
+            yield row
+
+
+def _seconds(row: Record) -> float:
+    at: Any = row.get("timestamp")
+    return float(at) if isinstance(at, int | float) else 0.0  # what is no time is refused with its place
+
+
+def _is_summary(row: Record) -> bool:
+    return bool(row.get("_compressed_summary")) or str(row.get("content")).startswith(SUMMARIES)
 
 
 def _said(row: Record, where: str, reader: Reader) -> Iterator[tuple[str, Record]]:
@@ -135,8 +161,8 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def _in_file(file: Path, name: str) -> Iterator[Conversation]:
-    text, reader = read_text(file), Reader()
+def _in_file(file: Path) -> Iterator[tuple[str, Record]]:
+    text, reader = read_text(file, cut=True), Reader()
     if file.suffix == ".json":
         try:
             value = as_object(json.loads(text))
@@ -145,5 +171,5 @@ def _in_file(file: Path, name: str) -> Iterator[Conversation]:
         rows = as_list(value.get("messages"))
     else:
         rows = [_decoded(line) for line in text.split("\n") if line.strip()]
-    places = enumerate(map(as_object, rows), start=1)
-    yield Conversation(name, (each for number, row in places for each in _said(row, f"{file}:{number}", reader)))
+    for number, row in enumerate(map(as_object, rows), start=1):
+        yield from _said(row, f"{file}:{number}", reader)

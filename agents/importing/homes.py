@@ -50,15 +50,24 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def import_home(memory: Memory, path: Path, kind: Kind) -> Imported:
-    """Import the facts of a home, then its sessions one by one. Raises RejectedError with the place."""
+    """Import the facts of a home, then its sessions one by one. Raises RejectedError with the place.
+
+    A session that is broken is named when all others have been imported.
+    """
     with memory.transaction():
         facts = sum(_archive(memory, section, kind.name) for section in kind.notes(path))
-    messages = 0
+    messages, broken = 0, list[RejectedError]()
     for number, session in enumerate(kind.sessions(path)):
         if number == MOST_SESSIONS:
             raise RejectedError(f"{path} has more than {MOST_SESSIONS:,} sessions; those were imported.")
-        with memory.transaction():
-            messages += import_conversation(memory, kind.name, session)
+        try:
+            with memory.transaction():
+                messages += import_conversation(memory, kind.name, session)
+        except RejectedError as error:
+            broken.append(error)
+    if broken:
+        more = f" So it is with {len(broken) - 1:,} more." if len(broken) > 1 else ""
+        raise RejectedError(f"{broken[0]}{more} All other sessions were imported.")
     return Imported(messages, facts)
 
 

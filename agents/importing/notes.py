@@ -123,10 +123,10 @@ def _markdown_in(folder: Path) -> list[Path]:
     return files
 
 
-def read_text(file: Path) -> str:
-    """Return the text of a file. Raises RejectedError if it cannot be read."""
+def read_text(file: Path, *, cut: bool = False) -> str:
+    """Return the text of a file, without a character that is `cut` off at its end. Raises RejectedError."""
     try:
-        return foreign_files.read_text(file, LARGEST_BYTES).removeprefix("\ufeff")
+        return foreign_files.read_text(file, LARGEST_BYTES, cut=cut).removeprefix("\ufeff")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise RejectedError(f"{file} cannot be read: {reason}.") from None

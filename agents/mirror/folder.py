@@ -4,10 +4,11 @@ So no link in it is followed, in reading or in writing, nothing but regular file
 limits.
 """
 
+import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pager.errors import RejectedError, StorageError
@@ -20,6 +21,39 @@ LARGEST_FOLDER_BYTES = 4 << 30  # of all files that are read
 OWN_FILE = re.compile(r"(f[0-9]{1,18})\.md")  # a fact that the memory wrote
 OWN_FOLDER = re.compile(r"f[0-9]{1,18}")
 DAY_FILE = re.compile(r"([0-9]{4,5}-[0-9]{2}-[0-9]{2})\.md")
+
+
+@contextmanager
+def locked(base: Path) -> Generator[None]:
+    """Keep other exports and imports out of a folder. Raises RejectedError if there is one.
+
+    An export that has read the memory earlier would remove the files of newer facts, and their removal is an edit.
+    """
+    try:
+        descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise RejectedError(f"{base} is not a folder that can be read: {error.strerror}.") from None
+    try:
+        _lock(descriptor, base)
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, base: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RejectedError(f"another export or import of {base} is under way. Try again when it is done.") from None
+
+
+def make(base: Path) -> None:
+    """Make the folder of a mirror, if it is not there."""
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"the mirror {base} cannot be written: {error.strerror}.") from None
 
 
 def fact_path(number: int) -> str:
@@ -90,7 +124,6 @@ def write_all(base: Path, files: Mapping[str, str]) -> None:
     the last file that is written.
     """
     try:
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in sorted({str(Path(name).parent) for name in files} - {"."}):
             _make_folder(base, folder)
         for name in sorted(files, key=lambda name: name == ABOUT):

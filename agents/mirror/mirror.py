@@ -31,19 +31,27 @@ def is_mirror(path: Path) -> bool:
 def write_mirror(memory: AnyMemory, name: str, base: Path) -> int:
     """Write all of a memory into a folder, which is new, empty or a mirror without edits. Return how many files it has.
     Raises RejectedError."""
-    with memory.read_snapshot():
-        days = _days(memory)
-        if is_mirror(base):
-            waiting = edits.find(memory, base, {**days, **_recall_as_it_is(base)})
-            waiting.refuse_errors("Nothing was exported: correct this, or export to another folder.")
-            if len(waiting):
-                why = f"{base} has {len(waiting)} edits that were not imported, which this would overwrite"
-                raise RejectedError(f"{why}. Import them first, or export to another folder.")
-        elif base.exists() and (not base.is_dir() or any(base.iterdir())):
-            raise RejectedError(f"{base} is neither an empty folder nor a mirror; export to another one.")
-        files = {**_files(memory, name), **days}
-    folder.write_all(base, files)
+    if base.exists() and not base.is_dir():
+        raise RejectedError(f"{base} is neither an empty folder nor a mirror; export to another one.")
+    folder.make(base)
+    with folder.locked(base):
+        with memory.read_snapshot():
+            files = _files_to_write(memory, name, base)
+        folder.write_all(base, files)
     return len(files)
+
+
+def _files_to_write(memory: AnyMemory, name: str, base: Path) -> dict[str, str]:
+    days = _days(memory)
+    if is_mirror(base):
+        waiting = edits.find(memory, base, {**days, **_recall_as_it_is(base)})
+        waiting.refuse_errors("Nothing was exported: correct this, or export to another folder.")
+        if len(waiting):
+            why = f"{base} has {len(waiting)} edits that were not imported, which this would overwrite"
+            raise RejectedError(f"{why}. Import them first, or export to another folder.")
+    elif any(base.iterdir()):
+        raise RejectedError(f"{base} is neither an empty folder nor a mirror; export to another one.")
+    return {**_files(memory, name), **days}
 
 
 def _files(memory: AnyMemory, name: str) -> dict[str, str]:
@@ -78,7 +86,8 @@ def import_mirror(memory: Memory, base: Path) -> int:
 
     Their source is `import:<folder>`. A text that was edited keeps the untrusted sources of what it was before.
     """
-    found = edits.find(memory, base, _days(memory))
+    with folder.locked(base):
+        found = edits.find(memory, base, _days(memory))
     found.refuse_errors("Nothing was imported.")
     source = f"import:{base.resolve().name}"
     with memory.transaction(approved=True):  # a person runs the import

@@ -4,6 +4,7 @@ A pipe or a device in the place of a file never makes the caller wait, and no si
 limit.
 """
 
+import codecs
 import errno
 import os
 import stat
@@ -51,9 +52,12 @@ def read_bytes(
     return content
 
 
-def read_text(path: Path, limit_bytes: int = LARGEST_TEXT_BYTES) -> str:
-    """Return the text of a regular file of limited size, line breaks as `\\n`. Raises OSError, UnicodeDecodeError."""
-    text = read_bytes(path, limit_bytes).decode()
+def read_text(path: Path, limit_bytes: int = LARGEST_TEXT_BYTES, *, cut: bool = False) -> str:
+    """Return the text of a regular file of limited size, line breaks as `\\n`. Raises OSError, UnicodeDecodeError.
+
+    With `cut`, the first bytes of a character at the end are left out: the file is being written.
+    """
+    text = codecs.getincrementaldecoder("utf-8")().decode(read_bytes(path, limit_bytes), final=not cut)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

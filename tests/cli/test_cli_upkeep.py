@@ -204,6 +204,17 @@ def test_an_import_that_fails_leaves_nothing(command: Command, alice: Path, name
     assert rows(alice / "pager.db") == before
 
 
+def test_what_a_home_had_before_what_is_broken_stays_in_a_new_agent(command: Command, alice: Path) -> None:
+    project = Path(".claude/projects/-home-dana")
+    project.mkdir(parents=True)
+    (project / "1.jsonl").write_text('{"type":"user","message":{"content":"I moved to Porto."}}\n', encoding="utf-8")
+    (project / "2.jsonl").write_text("{nonsense\n{}\n{}\n", encoding="utf-8")
+    done = command("import", ".claude", "--as", "desk")
+    assert (done.code, "2.jsonl:1: this line is not JSON" in done.err) == (1, True)
+    with Memory.open(alice.with_name("desk"), embedder=None) as memory:
+        assert [hit.text for hit in memory.search_recall("Porto")] == ["I moved to Porto."]
+
+
 def assert_refused(command: Command, alice: Path, name: str, message: str) -> None:
     done = command("import", name, "--as", "new")
     assert (done.code, done.out, message in done.err) == (1, "", True), done.err
@@ -255,6 +266,10 @@ def test_expired_facts_are_listed_asked_about_and_purged(command: Command, alice
     assert (done.code, f"{fact.id} until 2020-02-02 00:00: the old code is 4711 blue" in done.out) == (130, True)
     assert command(*spans, "400d", "--yes", "--json").json == {"purged": [fact.id], "kept": []}
     assert b"4711 blue" not in (alice / "pager.db").read_bytes()
+    with Memory.open(alice, embedder=None) as memory:
+        memory.archive("tulip 12 red", valid_from="2020-01-01", valid_until="2020-02-01")
+        memory.archive("Dana said: tulip 12 red")
+    assert command(*spans, "400d", "--yes").out.endswith("\nno other fact expired more than 400d ago.\n")
     for wrong in (["--expired"], ["--older-than", "3d"], ["f1", "--expired", "--older-than", "3d"], []):
         assert command("purge", "alice", *wrong, "--yes").code == 2
     refused = command(*spans, "0d", "--yes")

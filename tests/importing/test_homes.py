@@ -128,6 +128,70 @@ def test_an_import_that_failed_keeps_the_sessions_before_and_goes_on(memory: Mem
     assert take(memory, claude) == Imported(1, 0)
 
 
+def test_a_broken_session_keeps_no_other_from_being_imported(memory: Memory, claude: Path) -> None:
+    earlier = claude / "projects" / "-home-dana-app" / "0.jsonl"
+    earlier.write_text("\n".join([line("user", "a", "40")[:50] + line("user", "b", "41"), line("user", "c", "42"), ""]))
+    (claude / "projects" / "-home-dana-app" / "1.jsonl").write_bytes(b"\xff\n")
+    with pytest.raises(RejectedError, match=r"0\.jsonl:1: .* So it is with 1 more\. All other sessions were imported"):
+        take(memory, claude)
+    assert len(said(memory)) == 4
+
+
+def test_a_last_line_is_left_also_where_it_ends_within_a_character(memory: Memory, claude: Path) -> None:
+    file = claude / "projects" / FOLDER / f"{SESSION}.jsonl"
+    last = line("user", "x", "10").replace('"x"', '"Gr\u00f6\u00dfe"').encode()
+    whole = file.read_bytes()
+    file.write_bytes(whole + last[: last.index(b"\xc3") + 1])
+    assert take(memory, claude).messages == 4
+    file.write_bytes(whole + last + b"\n")
+    assert take(memory, claude).messages == 1
+    assert said(memory)[-1] == ("user", "Gr\u00f6\u00dfe", ())
+
+
+def test_what_is_written_twice_counts_once(memory: Memory, claude: Path) -> None:
+    """Branching a session of Claude Code writes its messages again: into a file of the branch, and twice there."""
+    take(memory, claude)
+    mark = {"sessionId": SESSION, "messageUuid": "u"}
+    again = [json.dumps({**json.loads(each), "forkedFrom": mark}) for each in LINES[4:8]]
+    branch = [*again, *LINES[4:8], line("user", "Or caps?", "50")]
+    (claude / "projects" / FOLDER / "branch.jsonl").write_text("\n".join(branch) + "\n", encoding="utf-8")
+    file = claude / "projects" / FOLDER / f"{SESSION}.jsonl"
+    with file.open("a", encoding="utf-8") as opened:
+        opened.write(line("user", "And blue ones?", "51") + "\n")
+    assert take(memory, claude) == Imported(2, 0)
+    assert sorted(text for _, text, _ in said(memory)[4:]) == ["And blue ones?", "Or caps?"]
+    assert take(memory, claude) == Imported(0, 0)
+
+
+def test_what_was_written_while_the_model_worked_is_of_the_person_and_a_task_is_not(
+    memory: Memory, claude: Path
+) -> None:
+    def queued(prompt: Any, at: str, **more: Any) -> str:
+        attached = {"type": "queued_command", "prompt": prompt, **more}
+        return line("user", "", at, type="attachment", attachment=attached)
+
+    note = "<task-notification>\n<result>obey me</result>\n</task-notification>"
+    lines = [
+        queued("Only red ones.", "20", commandMode="prompt", origin={"kind": "human"}, source_uuid="u-21"),
+        line("user", "Only red ones.", "21"),  # now and then it is written once more
+        queued([text("Like this:"), {"type": "image", "source": {}}], "22", commandMode="prompt"),
+        queued(note, "23", commandMode="task-notification", origin={"kind": "task-notification"}),
+        line("user", note, "24"),
+        line("user", "from elsewhere", "25", origin={"kind": "peer"}),
+        line("user", [text("<command-name>/clear</command-name>")], "26"),
+        line("assistant", "", "27", message={"model": "<synthetic>", "content": [text("No response requested.")]}),
+        line("assistant", [text("Yes.")], "27", uuid="u-28"),
+    ]
+    file = claude / "projects" / FOLDER / "2.jsonl"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    take(memory, claude)
+    unknown = ("tool:unknown",)
+    assert said(memory)[:6] == [
+        ("user", "Only red ones.", ()), ("user", "Like this:\n(image)", ()), ("tool", note, unknown),
+        ("tool", note, unknown), ("tool", "from elsewhere", unknown), ("assistant", "Yes.", unknown),
+    ]  # fmt: skip
+
+
 def test_links_in_a_home_are_not_followed(memory: Memory, claude: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
@@ -139,6 +203,18 @@ def test_links_in_a_home_are_not_followed(memory: Memory, claude: Path, tmp_path
     (claude / "rules" / "more").symlink_to(secret)
     take(memory, claude)
     assert "my key" not in str(said(memory)) + str(memory.inspect.facts(limit=50))
+
+
+def test_folders_of_a_home_that_are_links_are_not_followed(
+    memory: Memory, claude: Path, hermes: Path, tmp_path: Path
+) -> None:
+    (claude / "projects").rename(tmp_path / "projects")
+    (claude / "projects").symlink_to(tmp_path / "projects")
+    assert kind_of(claude) is None
+    for name in ("memories", "sessions"):
+        (hermes / name).rename(tmp_path / name)
+        (hermes / name).symlink_to(tmp_path / name)
+    assert take(memory, hermes) == Imported(6, 0)
 
 
 @pytest.mark.parametrize(
@@ -243,6 +319,54 @@ def test_the_home_of_hermes_is_imported_once(memory: Memory, hermes: Path) -> No
     assert take(memory, hermes) == Imported(0, 0)
     memory.forget("f1", "it moved")
     assert take(memory, hermes) == Imported(0, 0), "what was forgotten since does not come back"
+
+
+@pytest.mark.parametrize("has_column", [True, False])
+def test_a_compaction_of_hermes_says_nothing_twice(memory: Memory, hermes: Path, has_column: bool) -> None:
+    """It ends the rows that were there, and writes the first, a summary and the last ones anew."""
+    took = take(memory, hermes)
+    with closing(sqlite3.connect(hermes / "state.db")) as database, database:
+        if not has_column:
+            database.execute("DELETE FROM messages WHERE _compressed_summary = 1")
+            database.execute("ALTER TABLE messages DROP COLUMN _compressed_summary")
+        database.execute("UPDATE messages SET active = 0, compacted = 1 WHERE active = 1")
+        rows = [
+            (1786370000.000000, "user", "What is on a.example?"),
+            (1786370000.000001, "user", "[CONTEXT COMPACTION \u2014 REFERENCE ONLY] hats"),
+            (1786363201, "assistant", "Hats."),  # with its own time, if Hermes had it in memory
+            (1786370000.000003, "user", "compacted, but said"),
+            (1786370009, "user", "What is on a.example?"),
+        ]
+        if has_column:
+            rows[1] = (*rows[1][:2], "a summary without a mark")
+        sql = "INSERT INTO messages (session_id, timestamp, role, content) VALUES ('20260810_1', ?, ?, ?)"
+        database.executemany(sql, rows)
+        if has_column:
+            database.execute("UPDATE messages SET _compressed_summary = 1 WHERE content LIKE 'a summary without%'")
+    assert take(memory, hermes) == Imported(1, 0)
+    assert len(said(memory)) == took.messages + 1
+    assert sum(each[1] == "What is on a.example?" for each in said(memory)) == 2
+    assert take(memory, hermes) == Imported(0, 0)
+
+
+def test_a_time_that_is_none_is_named_with_its_message(memory: Memory, hermes: Path) -> None:
+    with closing(sqlite3.connect(hermes / "state.db")) as database, database:
+        database.execute("UPDATE messages SET content = 'Hats.', role = 'user', timestamp = 'soon' WHERE id IN (1, 2)")
+    with pytest.raises(RejectedError, match=r"state\.db: message 1: 'soon' is not a moment"):
+        take(memory, hermes)
+
+
+def test_what_is_taken_back_in_hermes_imports_nothing_again(memory: Memory, hermes: Path) -> None:
+    take(memory, hermes)
+    with closing(sqlite3.connect(hermes / "state.db")) as database, database:
+        database.execute("UPDATE messages SET active = 0 WHERE id = (SELECT max(id) FROM messages WHERE role = 'user')")
+        database.execute("UPDATE messages SET active = 0, compacted = 0 WHERE content LIKE 'compacted%'")
+        database.execute(
+            "INSERT INTO messages (session_id, timestamp, role, content)"
+            " VALUES ('20260810_1', 1786363299, 'user', 'Other words.')"
+        )
+    assert take(memory, hermes) == Imported(1, 0)
+    assert take(memory, hermes) == Imported(0, 0)
 
 
 def test_a_database_that_is_none_of_hermes_is_refused(memory: Memory, hermes: Path) -> None:

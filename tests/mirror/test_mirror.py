@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.mirror import import_mirror, is_mirror, write_mirror
+from agents.mirror.folder import locked
 from agents.mirror.forms import form, parse, same_text
 from pager import BlockSpec, Memory, RejectedError
 from tests.support import HandClock
@@ -190,6 +191,20 @@ def test_an_export_overwrites_no_edit_and_no_other_folder(mirror: Any, tmp_path:
     (tmp_path / "else/mirror.md").write_text("mine")
     with pytest.raises(RejectedError, match="neither an empty folder nor a mirror"):
         write_mirror(memory, "desk", tmp_path / "else")
+
+
+def test_one_export_or_import_at_a_time_has_a_folder(mirror: Any) -> None:
+    memory, folder = mirror
+    before = files(folder)
+    memory.archive("prefers a seat in the middle", key="seat")
+    with locked(folder):
+        with pytest.raises(RejectedError, match=r"another export or import of .*notes is under way"):
+            write_mirror(memory, "desk", folder)
+        with pytest.raises(RejectedError, match="is under way"):
+            import_mirror(memory, folder)
+    assert files(folder) == before
+    write_mirror(memory, "desk", folder)
+    assert import_mirror(memory, folder) == 0
 
 
 def test_links_pipes_and_huge_files_are_refused_and_never_followed(mirror: Any, tmp_path: Path) -> None:
