@@ -152,9 +152,16 @@ class SleepsTable:
                 self.put_state(row["id"], "refused", why)
 
     def disown(self) -> None:
-        """Refuse what of a copy is open: it was proposed to somebody else."""
-        self._db.run("UPDATE sleep_edits SET state = 'refused', why = 'it came with an import' WHERE state = 'open'")
+        """Let nobody decide what of a copy is open: it was proposed to somebody else. The next sleep of the copy reads
+        and compares anew what that came from."""
         self._db.run("UPDATE sleeps SET finished_at = at WHERE finished_at IS NULL")
+        if self._db.value("SELECT 1 FROM sleep_edits WHERE state = 'open' LIMIT 1"):
+            self._db.run(
+                "DELETE FROM sleep_turns WHERE turn IN (SELECT s.turn FROM sleep_edits e, json_each(e.quotes) q"
+                " JOIN steps s ON s.id = q.value ->> 0 WHERE e.state = 'open')"
+            )
+            self._db.run("UPDATE sleeps SET through_fact = 0")
+            self._db.run("UPDATE sleep_edits SET state = 'stale', why = 'it came with an import' WHERE state = 'open'")
 
     def scrub(self, pages: Collection[str], purged: str) -> None:
         """Remove the texts of edits that are about purged pages, and of what models failed with: they may say a piece

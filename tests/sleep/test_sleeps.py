@@ -365,15 +365,22 @@ def test_a_purge_reaches_a_key_that_a_sleep_has_changed(open_memory: Open, tmp_p
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and b"xyzzy wish" in file.read_bytes()]
 
 
-def test_an_import_brings_no_open_proposal(memory: Memory, tmp_path: Path) -> None:
-    for text in SEATS:
+def test_an_import_brings_no_open_proposal_and_its_own_sleep_makes_one(memory: Memory, tmp_path: Path) -> None:
+    for text in (*SEATS, "the old boat", "The old boat!"):
         memory.archive(text)
-    proposed(memory)
+    memory.record("user", "I moved to Porto.", name="Dana")
+    memory.record("user", "It rains.", name="Dana")
+    claim = Claim("Dana moved to Porto", ("s1",))
+    refused = read(memory, claim).edits[0]
+    memory.sleeps.refuse(1, [refused.number])
     memory.export(tmp_path / "copy.db")
     home = Home(tmp_path / "other")
     home.import_file(tmp_path / "copy.db", "twin")
-    with home.read("twin") as reader:
-        assert [edit.state for edit in reader.sleeps.proposal(1).edits] == ["refused"]
+    with home.open("twin", embedder=Words(dimension=64)) as twin:
+        assert [edit.state for edit in twin.sleeps.proposal(1).edits] == ["refused", "stale", "stale"]
+        assert [turn.id for turn in twin.sleeps.unread_turns()] == ["s1"]
+        edits = read(twin, claim).edits
+        assert [(edit.kind, edit.pages) for edit in edits] == [("merge", ("f3", "f4")), ("new", ())]
 
 
 def test_others_decide_by_the_inbox_and_a_reader_sees_it(open_memory: Open, tmp_path: Path) -> None:
