@@ -424,6 +424,12 @@ class Memory:
         """Return True if a user message may come next: no call waits for its result, and no reply has paused."""
         return self._prompt.state.accepts_message
 
+    @property
+    @locked
+    def has_message(self) -> bool:
+        """Return True if another process has left a message, which `process_inbox` would append."""
+        return self._inbox.has_message()
+
     @contextmanager
     def transaction(self, *, approved: bool = False) -> Generator[None]:
         """Make several calls one: a memory tool's effect and its result, for example. All or nothing.

@@ -140,9 +140,9 @@ class Call:
 
         return await to_thread.run_sync(run)
 
-    async def in_line(self, work: Callable[[Agent], Result], *, task: bool = False) -> Result:
+    async def in_line(self, work: Callable[[Agent], Result], *, waits: bool = False) -> Result:
         """Run a job of the agent when those before it are done. A client that leaves does not end it."""
-        future: Future[Result] = self.server.workers.submit(self.agent, work, task=task)
+        future: Future[Result] = self.server.workers.submit(self.agent, work, waits=waits)
         return await asyncio.shield(asyncio.wrap_future(future))
 
     def text(self, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from agents.agent import Agent
 from agents.explain.json_form import to_json
 from agents.serve.asked import Decision, Nothing
 from agents.serve.calls import Call, endpoint
@@ -21,9 +22,26 @@ async def sleeps(call: Call) -> Response:
 
 @endpoint("POST", "/v1/agents/{id}/sleeps", "write", Slept, body=Nothing)
 async def sleep(call: Call) -> Response:
-    """Let the agent sleep now, as its YAML says. By default a sleep proposes, and changes nothing."""
+    """Let the agent sleep now, as its YAML says. By default a sleep proposes, and changes nothing.
+
+    A message that comes meanwhile is answered first; then the sleep goes on where it was.
+    """
     await call.body(Nothing)
-    proposal = await call.in_line(lambda agent: agent.sleep())
+    visits, workers = call.server.visits, call.server.workers
+
+    def work(agent: Agent) -> tuple[Proposal | None, bool]:
+        def is_wanted() -> bool:
+            return workers.is_wanted(call.agent) or agent.memory.has_message
+
+        proposal = agent.sleep(stop=is_wanted)
+        gave_way = proposal is None and is_wanted()
+        if gave_way and agent.memory.has_message:
+            visits.answer_first(call.agent)
+        return proposal, gave_way
+
+    proposal, gave_way = await call.in_line(work, waits=True)
+    while gave_way:
+        proposal, gave_way = await call.in_line(work, waits=True)
     return call.json(Slept(sleep=_shown(proposal) if proposal else None))
 
 

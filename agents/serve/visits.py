@@ -58,6 +58,10 @@ class Visits:
         """Look at once: an agent has become due."""
         self._awake.set()
 
+    def answer_first(self, name: str) -> None:
+        """Put a visit in the line of an agent that has given way to a message."""
+        self._send_to(name, though_working=True)
+
     def begun(self, name: str) -> None:
         """Note that an agent begins something, which another server goes on with if this one ends."""
         self._instances.home.begin_work(name)
@@ -85,9 +89,9 @@ class Visits:
             self._awake.wait(LOOK_SECONDS)
             self._awake.clear()
 
-    def _send_to(self, name: str) -> None:
+    def _send_to(self, name: str, *, though_working: bool = False) -> None:
         with self._lock:
-            if name in self._visiting or self._workers.is_working(name):
+            if name in self._visiting or (self._workers.is_working(name) and not though_working):
                 return
             self._visiting.add(name)
         self._submit(name, at_task=False)
@@ -136,7 +140,7 @@ class Visits:
             return True
         while begun := None if begins_tasks and not at_task else begin_due(agent):
             _run(begun)
-        sleep_if_due(agent, lambda: self._workers.is_wanted(name))
+        sleep_if_due(agent, lambda: self._workers.is_wanted(name) or memory.has_message)
         self.settle(name, agent)
         return False
 

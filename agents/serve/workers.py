@@ -33,9 +33,10 @@ REMEMBERED = 0.2  # the weight of the newest job in the mean duration
 class Job:
     """What an agent is to do, and where its result goes."""
 
-    def __init__(self, work: Callable[[Agent], Any], *, task: bool) -> None:
+    def __init__(self, work: Callable[[Agent], Any], *, task: bool, waits: bool = False) -> None:
         self.work = work
         self.task = task
+        self.waits = waits  # no other job gives way to it
         self.future: Future[Any] = Future()
 
 
@@ -80,10 +81,12 @@ class Workers:
 
     # what is asked of an agent
 
-    def submit(self, name: str, work: Callable[[Agent], Result], *, task: bool = False) -> "Future[Result]":
-        """Put a job in the line of an agent that exists. With `task` it gets the agent with what a long task needs.
-        Raises ApiError if the line is full, or the server stops."""
-        job = Job(work, task=task)
+    def submit(
+        self, name: str, work: Callable[[Agent], Result], *, task: bool = False, waits: bool = False
+    ) -> "Future[Result]":
+        """Put a job in the line of an agent that exists. With `task` it gets the agent with what a long task needs; for
+        one that `waits` no sleep gives way. Raises ApiError if the line is full, or the server stops."""
+        job = Job(work, task=task, waits=waits)
         with self._lock:
             desk = self._desk(name)
             if self._stopping:
@@ -146,7 +149,7 @@ class Workers:
         """Return True if something waits for an agent that is at work, or the server stops."""
         with self._lock:
             desk = self._desks.get(name)
-            return self._stopping or bool(desk and desk.jobs)
+            return self._stopping or (desk is not None and any(not job.waits for job in desk.jobs))
 
     @contextmanager
     def put_away(self, name: str) -> Generator[None]:

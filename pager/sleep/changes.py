@@ -124,9 +124,11 @@ class Changes:
         start = fact.get("valid_from")
         begins = None if start is None else span_start(datetime.fromisoformat(start), self._clock.zone)
         tags, now = fact.get("tags", []), self._clock.now()
+        # The ledger names no key of another fact, which may be purged.
+        reason = f"the keys of {' and '.join(edit.pages)} mean the same" if edit.kind == "key" else edit.reason
         return self._archive.write(
             fact["text"], fact.get("key"), tags, begins, now, actor_of(edit.sleep), origins,
-            meaning=meanings.get(fact["text"]), reason=edit.reason, expires=self._end_by_tags(tags, begins),
+            meaning=meanings.get(fact["text"]), reason=reason, expires=self._end_by_tags(tags, begins),
         )  # fmt: skip
 
     def _end_by_tags(self, tags: Sequence[str], begins: datetime | None) -> datetime | None:

@@ -49,8 +49,8 @@ def ground(claim: Claim, said: Mapping[str, SaidStep], reader: Reader, embed: Em
     quotes = tuple(_quote(step, text, claim.quote, reader) for step in steps)
     shown = " \n ".join(_around(step, quote) for step, quote in zip(steps, quotes, strict=True))
     speakers = " ".join(step.who for step in steps)
-    if missing := set(numbers_of(text)) - set(numbers_of(shown)):
-        return f"nobody said {', '.join(sorted(missing))}"
+    if set(numbers_of(text)) - set(numbers_of(shown)):
+        return "it has a number that nobody said"  # not which: it may be another step's, and be purged there
     [content, spoke] = reader.stems([text, speakers])
     everything = spoke | reader.all_stems(shown)
     names = names_of(text)
@@ -141,8 +141,8 @@ def rewrite_fault(old: str, new: str, reader: Reader) -> str:
     """Return why a text cannot take the place of a longer one: it says what that does not; empty if it can."""
     if not new.strip():
         return "it is empty"
-    if missing := set(numbers_of(new)) - set(numbers_of(old)):
-        return f"the block does not say {', '.join(sorted(missing))}"
+    if set(numbers_of(new)) - set(numbers_of(old)):
+        return "it has a number that the block does not have"
     if _is_negated(new) != _is_negated(old) or reader.stems([new])[0] - reader.all_stems(old):
         return "it says what the block does not say"
     return ""

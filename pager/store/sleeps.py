@@ -152,21 +152,32 @@ class SleepsTable:
                 self.put_state(row["id"], "refused", why)
 
     def disown(self) -> None:
-        """Refuse what of a copy is open: it was proposed to somebody else."""
-        self._db.run("UPDATE sleep_edits SET state = 'refused', why = 'it came with an import' WHERE state = 'open'")
+        """Let nobody decide what of a copy is open: it was proposed to somebody else. The next sleep of the copy reads
+        and compares anew what that came from."""
         self._db.run("UPDATE sleeps SET finished_at = at WHERE finished_at IS NULL")
+        if self._db.value("SELECT 1 FROM sleep_edits WHERE state = 'open' LIMIT 1"):
+            self._db.run(
+                "DELETE FROM sleep_turns WHERE turn IN (SELECT s.turn FROM sleep_edits e, json_each(e.quotes) q"
+                " JOIN steps s ON s.id = q.value ->> 0 WHERE e.state = 'open')"
+            )
+            self._db.run("UPDATE sleeps SET through_fact = 0")
+            self._db.run("UPDATE sleep_edits SET state = 'stale', why = 'it came with an import' WHERE state = 'open'")
 
     def scrub(self, pages: Collection[str], purged: str) -> None:
-        """Remove the texts of edits that are about purged pages: they may say a piece of those."""
+        """Remove the texts of edits that are about purged pages, and of what models failed with: they may say a piece
+        of those."""
         steps = {int(page[1:]) for page in pages if page.startswith("s")}
-        for row in self._db.rows("SELECT id, state, pages, keeps, quotes, done FROM sleep_edits"):
+        for row in self._db.rows("SELECT id, state, why, pages, keeps, quotes, done FROM sleep_edits"):
             named: list[Any] = [*json.loads(row["pages"]), *json.loads(row["keeps"])]
             named += [f"f{fact}" for fact in json.loads(row["done"]).get("made", ())]
             if set(named) & set(pages) or steps & {quote[0] for quote in json.loads(row["quotes"])}:
                 sql = "UPDATE sleep_edits SET after = '[]', value = NULL, reason = ?, asks = '' WHERE id = ?"
                 self._db.run(sql, (purged, row["id"]))
-                if row["state"] == "open":
-                    self.put_state(row["id"], "stale", purged)
+                state = "stale" if row["state"] == "open" else row["state"]
+                self.put_state(row["id"], state, purged if row["why"] or state == "stale" else "")
+        for row in self._db.rows("SELECT id, detail FROM sleeps WHERE detail ->> 'failures' <> '[]'"):
+            detail: Json = json.loads(row["detail"])
+            self.put_detail(row["id"], {**detail, "failures": [purged for _ in detail["failures"]]})
 
 
 def _joined(parts: Sequence[Row]) -> str:

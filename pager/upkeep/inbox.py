@@ -269,6 +269,10 @@ class Inbox:
                 applied += self._process(name, kind, arguments, apply)
         return applied
 
+    def has_message(self) -> bool:
+        """Return True if a message is pending."""
+        return any(command.get("kind") == "message" for command in pending(self._commands))
+
     def unpack(self) -> None:
         """Store the commands that an imported copy holds. Those that it knows as applied are only deleted."""
         packed = self._store.settings.get(PACKED_KEY)

@@ -340,15 +340,47 @@ def test_a_purge_reaches_what_was_proposed(memory: Memory, tmp_path: Path) -> No
     assert not [file for file in tmp_path.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
 
 
-def test_an_import_brings_no_open_proposal(memory: Memory, tmp_path: Path) -> None:
-    for text in SEATS:
+def test_a_purge_reaches_what_was_noted_of_a_model(memory: Memory, tmp_path: Path) -> None:
+    memory.record("user", "My card has the number 4111222233334444. It rains.")
+    memory.record("user", "It rains here.")
+    begun = memory.sleeps.begin()
+    assert begun
+    claim = Claim("the card has the number 4111222233334444", ("s2",))  # said in s1
+    dropped = memory.sleeps.add_facts(begun.number, [claim], memory.sleeps.unread_turns())
+    told = {"dropped": dict(dropped), "failures": ["ApiError: I cannot read 'the number 4111222233334444'"]}
+    memory.sleeps.finish(begun.number, told)
+    memory.purge("s1")
+    assert memory.sleeps.proposal(1).detail == {**told, "failures": ["[purged]"]}
+    memory.close()
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and b"4111222233334444" in file.read_bytes()]
+
+
+def test_a_purge_reaches_a_key_that_a_sleep_has_changed(open_memory: Open, tmp_path: Path) -> None:
+    with open_memory(embedder=Words()) as memory:
+        memory.archive("sits at the aisle", key="xyzzy_wish")
+        newer = memory.archive("sits at the window", key="xyzzy wish")
+        assert [edit.kind for edit in proposed(memory).edits] == ["key"]
+        memory.sleeps.apply(1)
+        memory.purge(newer.id)
+    assert not [file for file in tmp_path.rglob("*") if file.is_file() and b"xyzzy wish" in file.read_bytes()]
+
+
+def test_an_import_brings_no_open_proposal_and_its_own_sleep_makes_one(memory: Memory, tmp_path: Path) -> None:
+    for text in (*SEATS, "the old boat", "The old boat!"):
         memory.archive(text)
-    proposed(memory)
+    memory.record("user", "I moved to Porto.", name="Dana")
+    memory.record("user", "It rains.", name="Dana")
+    claim = Claim("Dana moved to Porto", ("s1",))
+    refused = read(memory, claim).edits[0]
+    memory.sleeps.refuse(1, [refused.number])
     memory.export(tmp_path / "copy.db")
     home = Home(tmp_path / "other")
     home.import_file(tmp_path / "copy.db", "twin")
-    with home.read("twin") as reader:
-        assert [edit.state for edit in reader.sleeps.proposal(1).edits] == ["refused"]
+    with home.open("twin", embedder=Words(dimension=64)) as twin:
+        assert [edit.state for edit in twin.sleeps.proposal(1).edits] == ["refused", "stale", "stale"]
+        assert [turn.id for turn in twin.sleeps.unread_turns()] == ["s1"]
+        edits = read(twin, claim).edits
+        assert [(edit.kind, edit.pages) for edit in edits] == [("merge", ("f3", "f4")), ("new", ())]
 
 
 def test_others_decide_by_the_inbox_and_a_reader_sees_it(open_memory: Open, tmp_path: Path) -> None:
