@@ -178,7 +178,7 @@ def test_a_file_from_before_there_were_token_vectors_gets_them(tmp_path: Path) -
             "DROP TABLE sleep_turns", "DROP TABLE sleep_edits", "DROP TABLE sleeps", "DROP INDEX steps_session",
             "DROP INDEX facts_expires", "DROP INDEX facts_never_used", "ALTER TABLE facts DROP COLUMN expires",
             "CREATE INDEX facts_never_used ON facts (id) WHERE uses = 0 AND valid_until IS NULL AND purged = 0",
-            "ALTER TABLE requests DROP COLUMN searches",
+            "ALTER TABLE requests DROP COLUMN searches", "ALTER TABLE requests DROP COLUMN options",
             "DROP TABLE skills", "DROP TABLE said_token_vectors", "DROP TABLE fact_token_vectors",
             "DELETE FROM meta WHERE key = 'token_vectors'",
             f"PRAGMA user_version = {MIGRATIONS.index(TOKEN_VECTORS)}",
