@@ -76,6 +76,10 @@ class AnswerScreen:
         if is_first and self._live is not None:
             self._live.refresh()
 
+    def say(self, text: str) -> None:
+        """Print a line above what moves, from any thread."""
+        self._console.print(Harmless().feed(text), markup=False, highlight=False)
+
     def finish(self) -> None:
         """Print what is left of the answer, and draw nothing more."""
         self.pause()

@@ -169,7 +169,7 @@ def _typing_hidden(agent: Agent, printer: Printer):
             printer.leaving = True
             doing = printer.running_tool or "the answer"
             agent.stop()
-            say(f"leaving when {doing} has come to its next step; Ctrl-C stops it now", err=True)
+            printer.interject(f"leaving when {doing} has come to its next step; Ctrl-C stops it now")
 
     return hidden_typing(on_line)
 

@@ -120,10 +120,10 @@ def _choose(kinds: dict[str, Path]) -> str:
 
 
 def _purpose(path: Path) -> str:
-    """Return the first line of the comment at a file's beginning that says something."""
+    """Return the beginning of the comment at a file's top, up to the end of its line or its first statement."""
     lines = path.read_text(encoding="utf-8").splitlines()
     said = (line.removeprefix("#").strip() for line in lines if not line.startswith("# yaml-language-server"))
-    return next((line.rstrip(":") for line in said if line), "")
+    return next((re.split(r"[.:](?: |$)", line)[0] for line in said if line), "")
 
 
 def _adapted(text: str, kind: str, name: str, file: Path) -> str:

@@ -157,7 +157,7 @@ class Printer:
             case ToolFinished(_, name, text, True):
                 self.error(f"{name}: {shortened(text, DIMMED_CHARS)}")
             case Paged(movement) if movement.event in MOVEMENTS:
-                about = f" {movement.page_id}" if movement.page_id else f": {movement.reason}" * bool(movement.reason)
+                about = f" {movement.page_id}" if movement.page_id else f" ({movement.reason})" * bool(movement.reason)
                 self.print_dimmed(f"{MOVEMENTS[movement.event]}{about}")
             case ApprovalNeeded(_, name, _):
                 self.print_dimmed(f"{name} waits for approval")
@@ -210,6 +210,13 @@ class Printer:
     def error(self, text: str) -> None:
         """Print an error in full."""
         self._to_stderr(text, fg="red")
+
+    def interject(self, text: str) -> None:
+        """Print a line in the middle of a turn, from any thread or a signal's handler."""
+        if self._screen:
+            self._screen.say(text)
+        else:
+            say(text, err=True)
 
     def ask(self, call: Call) -> bool | None:
         """Ask the person at the terminal to allow a call. Return None if there is no terminal."""
@@ -287,7 +294,7 @@ def stoppable(agent: Agent, printer: Printer, *, cuts: bool = False) -> Generato
             raise KeyboardInterrupt
         agent.stop()  # before it is said: who reads that it stops may count on it
         when, then = f"when {tool} is done" if tool else "at the next step", ", and drops what it has not done"
-        say(f"stopping {when}; Ctrl-C again stops now{then if cuts else ''}", err=True)
+        printer.interject(f"stopping {when}; Ctrl-C again stops now{then if cuts else ''}")
 
     signal.signal(signal.SIGINT, on_interrupt)
     try:

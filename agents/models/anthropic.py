@@ -92,7 +92,9 @@ class AnthropicModel(Reachable):
                 anthropic.AnthropicError,
                 httpx2.InvalidURL,
             ) as error:  # it lacks a key, a region, a project
-                text = redacted(f"the model's client cannot be created: {error} Check the settings and credentials.")
+                text = redacted(
+                    f"the model's client cannot be created: {str(error).rstrip('.')}. Check its settings and key."
+                )
                 raise ModelRefusedError(text) from error
         return self._made
 

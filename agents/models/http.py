@@ -72,11 +72,12 @@ class Reachable:
             self.ask_for_record()
         except ModelError as error:
             status = getattr(error.__cause__, "status_code", None)
-            # The connection was lost, or no client can be made of the settings.
-            is_lost = status is None and isinstance(error, ModelUnavailableError | ModelRefusedError)
+            if status is None and isinstance(error, ModelUnavailableError):
+                return f"{str(error).rstrip('.')}. Check the network and model.base_url."
+            has_no_client = status is None and isinstance(error, ModelRefusedError)
             # A server without records says 404, too.
             is_unknown = status == HTTPStatus.NOT_FOUND and _names_a_model(str(error).lower())
-            return str(error) if is_lost or is_unknown or status in (401, 403) else ""
+            return str(error) if has_no_client or is_unknown or status in (401, 403) else ""
         return ""
 
 

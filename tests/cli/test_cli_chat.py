@@ -24,7 +24,7 @@ def test_answers_are_on_stdout_and_nothing_else(place: Shop, options: tuple[str,
     else:
         assert "archive(text='likes hats')" in done.err
         assert "archived f1" in done.err
-        assert "· new epoch: first request\n" in done.err
+        assert "· new epoch (first request)\n" in done.err
 
 
 def test_json_is_a_line_for_each_event(place: Shop) -> None:
@@ -381,6 +381,25 @@ def test_behind_an_error_nothing_moves_beside_the_prompt(place: Shop) -> None:
         assert "thinking" not in terminal.until("you>")
         terminal.type("\x04")
         assert terminal.end(insist="\x04")[0] == 0
+
+
+def test_on_a_terminal_ctrl_c_while_a_tool_runs_is_answered_on_a_line_of_its_own(place: Shop) -> None:
+    place.more += 'tools: [{use: "shop:wait_for"}]\n'
+    pipe = place.folder / "pipe"
+    os.mkfifo(pipe)
+    place.model.script(call("wait_for", path=str(pipe)))
+    with drawn_chat(place) as terminal:
+        terminal.type("Wait.\r")
+        with pipe.open("w") as there:
+            terminal.until(" wait_for \x1b")  # the clock
+            terminal.type("\x03")
+            shown = terminal.until("stopping when wait_for is done")
+            there.write("x")
+        terminal.until("/resume goes on where it was")
+        terminal.until("you>")
+        terminal.type("\x04")
+        assert terminal.end(insist="\x04")[0] == 0
+    assert shown.endswith("\r\x1b[2Kstopping when wait_for is done")
 
 
 def test_in_a_narrow_window_the_status_has_two_lines(place: Shop) -> None:
