@@ -5,7 +5,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -126,7 +125,7 @@ def import_command(shared: Shared, file: Path, as_line: bool) -> None:
     from agents.config import embedders
 
     # Facts get another embedder's vectors when the agent runs.
-    options: Mapping[str, Any] = embedders.for_command(place, None) if place.is_taken() else {}
+    options = embedders.for_command(place, None)
     if program := kind_of(file):
         with home.open(name, **options) as memory:  # what was imported before a failure stays
             imported = import_home(memory, file, program)

@@ -3,12 +3,21 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypedDict
 
 from agents.config.agent_config import AgentConfig, load
 from agents.config.errors import ConfigError, ConfigProblem
-from pager import ChromaEmbedder, ChromaServer, EmbedderChoice, EmbedderUnavailableError, Memory, MemoryReader
+from pager import (
+    ChromaEmbedder,
+    ChromaServer,
+    EmbedderChoice,
+    EmbedderUnavailableError,
+    Memory,
+    MemoryReader,
+    NotFoundError,
+)
 from pager.home import Place
 from pager.safety.redaction import HIDDEN, redacted
 
@@ -56,6 +65,7 @@ def for_command(place: Place, file: Path | None) -> Options:
     """
     if file is not None:
         return from_config(load(file, os.environ))
-    with MemoryReader.open(place) as reader:
+    is_ours = True
+    with suppress(NotFoundError), MemoryReader.open(place) as reader:  # not made yet, or a kill interrupted that
         is_ours = reader.load_value(EMBEDDER) is None
     return {"embedder": "default" if is_ours else None, "index": None}

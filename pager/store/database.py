@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from pager.errors import NewerFormatError, PagerError, RejectedError, StorageError
+from pager.errors import NewerFormatError, NotFoundError, PagerError, RejectedError, StorageError
 from pager.safety import foreign_files, forks
 from pager.safety.sources import names_one, stored_name
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
@@ -46,18 +46,18 @@ class _Explained:
             raise StorageError(self._explain(error)) from error
 
 
-def _migrate_to(connection: sqlite3.Connection, number: int, script: str) -> None:
+def _migrate_to(connection: sqlite3.Connection, number: int, scripts: Sequence[str]) -> None:
+    """Run the scripts to a version in one transaction: a kill leaves what was there before, or all of it."""
     connection.create_function("text_digest", 1, text_digest, deterministic=True)
     mark = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number}"
-    connection.executescript(f"BEGIN IMMEDIATE; {script}; {mark}; COMMIT;")
+    connection.executescript(f"BEGIN IMMEDIATE; {'; '.join(scripts)}; {mark}; COMMIT;")
 
 
 @cache
 def schema_of(migrations: tuple[str, ...]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return what SQLite stores of the schema to which these lead: (type, name) -> its table and its SQL."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for number, script in enumerate(migrations, start=1):
-            _migrate_to(connection, number, script)
+        _migrate_to(connection, len(migrations), migrations)
         return {(row[0], row[1]): shape_of(row) for row in connection.execute(SCHEMA)}
 
 
@@ -248,10 +248,11 @@ class Database:
     def _migrate(self, version: int) -> None:
         if version == VERSION:
             return
+        if self.read_only and version == 0:  # its making was interrupted
+            raise NotFoundError(f"there is no memory in {self.path} yet; Memory.open makes one.")
         if self.read_only:
             raise StorageError(f"{self.path} has the older format {version}; open it once for writing to bring it up.")
-        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-            _migrate_to(self._connection, number, script)
+        _migrate_to(self._connection, VERSION, MIGRATIONS[version:])
 
     def _explain(self, error: sqlite3.Error) -> str:
         name = getattr(error, "sqlite_errorname", "")

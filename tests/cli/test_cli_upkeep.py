@@ -215,6 +215,17 @@ def test_what_a_home_had_before_what_is_broken_stays_in_a_new_agent(command: Com
         assert [hit.text for hit in memory.search_recall("Porto")] == ["I moved to Porto."]
 
 
+@pytest.mark.parametrize("has_file", [False, True])
+def test_an_agent_whose_making_was_killed_is_imported_into(command: Command, alice: Path, has_file: bool) -> None:
+    Path("notes.md").write_text("green tea", encoding="utf-8")
+    alice.with_name("desk").mkdir()
+    if has_file:  # before its tables are made
+        with closing(sqlite3.connect(alice.with_name("desk") / "pager.db")) as database:
+            database.execute("PRAGMA journal_mode = WAL")
+    assert command("import", "notes.md", "--as", "desk").out == "imported 1 fact from notes.md into desk.\n"
+    assert "green tea" in command("facts", "desk").out
+
+
 def assert_refused(command: Command, alice: Path, name: str, message: str) -> None:
     done = command("import", name, "--as", "new")
     assert (done.code, done.out, message in done.err) == (1, "", True), done.err
