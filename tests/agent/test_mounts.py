@@ -81,7 +81,10 @@ def test_agents_of_a_tenant_share_what_is_of_their_tenant(stage: Stage, tmp_path
         ("[{memory: a, access: all}]", "has to be"),
     ],
 )
-def test_mounts_that_cannot_be_are_refused(mounts: str, said: str) -> None:
+def test_mounts_that_cannot_be_are_refused(
+    mounts: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=said):
         read(f"name: x\nmounts: {mounts}\n")
 
