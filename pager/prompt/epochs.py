@@ -141,6 +141,8 @@ class Epochs:
         limit = plan.spill.get(part.id)
         if limit is None:
             return part
+        if part.kind == "recalled":  # a piece would help nobody, and it is no page that could be read
+            return replace(part, form=None, counts=ZERO)
         original = self._store.conversation.original(part.id)
         source = json.loads(original["block"]) if original else part.form
         if part.form.get("type") == "tool_use":
@@ -195,6 +197,7 @@ class Epochs:
         store = self._store
         number, step, first = draft.epoch.id, store.conversation.last_step(), draft.steps[0].id if draft.steps else 0
         unsent = draft.steps[-1].id if draft.steps and state.last_is_unsent else None
+        shows_recalled = unsent and any(part.kind == "recalled" and part.form for part in draft.steps[-1].parts)
         size = self._counter.tokens(draft.state().counts())
         with store.transaction():
             store.prompt.open_epoch(draft.epoch, first, to_micros(self._clock.now()), step)
@@ -202,7 +205,7 @@ class Epochs:
                 store.conversation.reform(part, number, form)
                 store.conversation.size(part, counts)
             self._evict(state, draft, step)
-            store.prompt.release_recalled(unsent, step, "an epoch opened")
+            store.prompt.release_recalled(unsent if shows_recalled else None, step, "an epoch opened")
             for part, stays in draft.spilled:
                 store.ledger.write("spill", f"x{part}", reason="the prompt did not fit", tokens=stays)
             store.core.seen()
