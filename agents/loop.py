@@ -98,6 +98,7 @@ class Loop:
     def stop(self) -> None:
         """Return at the next step, call or pause. `run` goes on from there."""
         self._stopping = True
+        self._helpers.stop()
 
     def begin(self) -> None:
         """Ignore a `stop` that came too late for the turn before, and answer calls that a crash interrupted."""

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from agents.cli.line_editor import LineEditor
 
 EARLIER = 200  # messages that the arrow keys bring back
-CUT = "cut off; what came is kept as the answer"
-NOTHING_CAME = "stopped before the answer began"
+CUT = "cut off; what came is kept as the answer (another Ctrl-C leaves)"
+NOTHING_CAME = "stopped before the answer began (another Ctrl-C leaves)"
 GO_ON = "/resume goes on where it was; a message drops what was not done"
 
 
@@ -55,7 +55,7 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
             for line in _left_open(agent):
                 printer.print_whole(line)
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
-        while not printer.leaving and (line := editor.read() if editor else _read()) is not None:
+        while not printer.leaving and (line := editor.read(told=code == INTERRUPTED) if editor else _read()) is not None:
             if not line.strip():
                 continue
             if line.startswith("/") or line.strip().lower() in ("exit", "quit"):

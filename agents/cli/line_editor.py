@@ -45,10 +45,9 @@ class LineEditor:
         self._on_shown: Callable[[], object] | None = on_shown
         self._session.app.after_render += self._tell_shown
 
-    def read(self) -> str | None:
+    def read(self, *, told: bool = False) -> str | None:
         """Return the next message; None if the person leaves. Ctrl-C empties the line; where there is none, the first
-        one says how to leave, and the second one leaves."""
-        told = False
+        one says how to leave, unless the person was `told`, and the second one leaves."""
         while True:
             try:
                 with patch_stdout(raw=True):  # what others print meanwhile stands above the prompt

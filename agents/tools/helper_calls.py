@@ -77,7 +77,13 @@ class HelperCalls:
         self._meter = meter
         self._approve = approve
         self._is_stopping = is_stopping
+        self._working: Sequence[_Thread] = ()
         self.tools = tools
+
+    def stop(self) -> None:
+        """Make the helpers stop at their next step. Called in signal handlers."""
+        for thread in self._working:
+            thread.stop()
 
     def run(self, calls: Sequence[Call], on_result: OnResult) -> Generator[Event, None, Call | None]:
         """Run calls side by side and commit each result as it comes; `on_result` is called in its transaction. Return
@@ -101,6 +107,7 @@ class HelperCalls:
             yield ToolStarted(call.id, call.name, call.input)
             # Only now: it takes the context with it, and whoever watches has made the span of this call.
             threads[call.id] = _Thread(call, self.tools[call.name].start, sources, events)
+        self._working = tuple(threads.values())
         try:
             found = yield from self._follow(threads, events, on_result)
         except GeneratorExit:  # whoever leaves the turn may go on with it at once

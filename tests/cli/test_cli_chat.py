@@ -446,6 +446,18 @@ def test_an_answer_is_drawn_as_markdown_and_moves_no_cursor(place: Shop) -> None
         assert terminal.end()[0] == 0
 
 
+def test_the_first_ctrl_c_cuts_an_answer_off_and_the_second_leaves(place: Shop) -> None:
+    place.model.script(stall("One two three. " * 40, after=0.6))
+    with drawn_chat(place) as terminal:
+        terminal.type("Count.\r")
+        terminal.until("One two three.")
+        terminal.type("\x03")
+        terminal.until("another Ctrl-C leaves")
+        terminal.until("you>")
+        terminal.type("\x03")
+        assert terminal.end()[0] == 0
+
+
 def test_what_is_typed_into_an_answer_is_not_shown_and_not_sent(place: Shop) -> None:
     gate = Gate("The answer.")
     place.model.script(gate)
