@@ -55,7 +55,10 @@ def chat_command(shared: Shared, file: Path, conversations: Path | None, json_li
             for line in _left_open(agent):
                 printer.print_whole(line)
             code = _turn(agent, printer, agent.resume_stream(), debug=shared.debug)
-        while not printer.leaving and (line := editor.read(told=code == INTERRUPTED) if editor else _read()) is not None:
+        while not printer.leaving:
+            line = editor.read(told=code == INTERRUPTED) if editor else _read()
+            if line is None:
+                break
             if not line.strip():
                 continue
             if line.startswith("/") or line.strip().lower() in ("exit", "quit"):
