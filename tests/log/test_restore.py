@@ -104,7 +104,7 @@ def test_the_log_is_folded_and_what_is_restored_stays_the_same(
             assert memory.check() == []
         [(seq, folded, size, logged)] = rows.server.ask(
             """SELECT seq, folded, (SELECT sum(length(data)) FROM selfpager.chunks),
-               (SELECT sum(length(data)) FROM selfpager.commits) FROM selfpager.agents"""
+               (SELECT coalesce(sum(length(data)), 0) FROM selfpager.commits) FROM selfpager.agents"""
         )
         folds.add(folded)
         assert rows.server.ask("SELECT count(*) FROM selfpager.commits") == [(seq - folded,)]

@@ -168,7 +168,7 @@ def test_the_log_has_no_texts_and_no_keys(place: Place, api: Api, client: httpx.
     client.get("/v1/agents/notes/trace", params={"text": "secret-question"})
     log = api.log.getvalue()
     assert "secret" not in log
-    assert client.headers["x-api-key"].split("_")[2] not in log
+    assert client.headers["x-api-key"].split("_", 2)[2] not in log  # a secret may have that sign
     routes = [line["route"] for line in api.lines if line["event"] == "request"]
     assert "/v1/agents/{id}/turns" in routes
 
