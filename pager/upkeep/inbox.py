@@ -150,7 +150,7 @@ class CommandFiles:
         folder, path = self._folder, self._path(command)
         try:
             if not folder.is_dir():
-                folder.mkdir(mode=0o700)
+                folder.mkdir(mode=0o700, exist_ok=True)  # another process may make it just now
                 foreign_files.sync_directory(folder.parent)
             foreign_files.refuse_others(folder, folder.stat())
             aside = path.with_suffix(".tmp")

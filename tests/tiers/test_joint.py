@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from pager import Memory, MemoryReader
 from tests.support.embedders import Letters, Pieces, Words
 
+pytestmark = pytest.mark.slow  # a law over many small memories
+
 EMBEDDERS: list[Callable[[], Any]] = [lambda: None, Words, Pieces, Letters]
 ORDINARY = ("few", "old", "friends", "met", "uncle", "Tomas", "by", "flat", "lake", "rain", "fine", "tea", "Monday")
 texts = st.lists(st.sampled_from(ORDINARY), min_size=1, max_size=40).map(" ".join)
