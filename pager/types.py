@@ -22,6 +22,7 @@ UntrustedWrites = Literal["label", "ask", "refuse"]  # what a block does with te
 FOREVER = 1 << 60
 MAX_DESCRIPTION, MAX_SKILL = 1024, 100_000  # characters of a skill
 _SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+OF_TENANT = ".."  # between a tenant and the name of its agent; no id has it, so that a name has one reading
 PAGE_KINDS = ("f", "s", "x", "k")
 
 

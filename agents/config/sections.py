@@ -195,7 +195,7 @@ class RecallConfig(Section):
 
 
 class PrefetchConfig(Section):
-    """What is put in front of a message before the agent asks for it: facts, and turns that have left the window."""
+    """Put in front of a message before the agent asks for it: facts, and turns that have left the window."""
 
     k: Count = 12
     """At most so many facts and turns. 0: none."""
@@ -295,7 +295,7 @@ class MountConfig(Section):
 
 
 class SleepConfig(Section):
-    """What is done with the memory while nobody talks: repeats are merged, corrections supersede, what was said becomes
+    """Done with the memory while nobody talks: repeats are merged, corrections supersede, what was said becomes
     facts. Each sleep proposes edits, which can be seen and undone (`selfpager sleep`)."""
 
     when: SleepTime = "off"

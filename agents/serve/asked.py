@@ -11,7 +11,7 @@ Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 
 class Asked(BaseModel):
-    """What a request may hold, and nothing else."""
+    """The fields of a request, and no others."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -38,7 +38,7 @@ class TaskAsked(Asked):
 
 
 class Allowed(Asked):
-    """What a person says about a call."""
+    """A person's word about a call."""
 
     allow: bool
 

@@ -11,7 +11,7 @@ SourceText = Annotated[str, BeforeValidator(str)]
 
 
 class Given(BaseModel):
-    """What an answer holds."""
+    """The fields of an answer."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -264,7 +264,7 @@ class Sleeps(Given):
 
 
 class Slept(Given):
-    """What a sleep proposes; null if nothing has come since the last one."""
+    """The proposal of a sleep; null if nothing has come since the last one."""
 
     sleep: Sleep | None
 

@@ -22,10 +22,10 @@ from agents.serve.errors import ApiError, no_agent, unauthorized
 from pager.clock import Clock
 from pager.errors import NotFoundError, RejectedError, StorageError
 from pager.home import Home
+from pager.types import OF_TENANT
 
 Scope = Literal["read", "write", "admin"]  # each may do what those before it may
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-BETWEEN = ".."  # a tenant and the name of its agent; no id has it, so that a name has one reading
 LONGEST_ID = 64
 STORED_AS = "keys"  # the value of the home
 CACHED_SECONDS = 1.0
@@ -36,7 +36,7 @@ _KEY = re.compile(r"sp_([a-z2-7]{10})_([A-Za-z0-9_-]{43})")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. The tenant "" is whoever runs the server: its agents are those that have no tenant."""
+    """The caller of a request. The tenant "" is whoever runs the server: its agents are those that have no tenant."""
 
     name: str
     tenant: str
@@ -44,14 +44,14 @@ class Caller:
 
     def name_of(self, agent: str) -> str:
         """Return the name in the home of the agent that this caller calls `agent`. Raises ApiError (404)."""
-        name = f"{self.tenant}{BETWEEN}{agent}" if self.tenant else agent
+        name = f"{self.tenant}{OF_TENANT}{agent}" if self.tenant else agent
         if not _AGENT.fullmatch(agent) or len(name) > LONGEST_ID:
             raise no_agent(agent[:LONGEST_ID])
         return name
 
     def own(self, name: str) -> str | None:
         """Return what this caller calls an agent of the home; None if it is not this caller's."""
-        tenant, between, agent = name.partition(BETWEEN)
+        tenant, between, agent = name.partition(OF_TENANT)
         if not between:
             tenant, agent = "", name
         return agent if tenant == self.tenant else None
@@ -148,7 +148,7 @@ def _read(text: str | None) -> dict[str, Key]:
 
 
 class Door:
-    """Who may come in: whoever has a valid key, or the `token` that a server without keys has printed."""
+    """Lets in whoever has a valid key, or the `token` that a server without keys has printed."""
 
     def __init__(self, keys: Keys, clock: Clock, token: str | None = None) -> None:
         self._keys = keys

@@ -22,7 +22,7 @@ BEGINNING = ""
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a known history ends: the newest step then, and True if it ended a turn, so that another branch may begin
+    """The end of a known history: the newest step then, and True if it ended a turn, so that another branch may begin
     there."""
 
     step: str
@@ -31,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with a history: its messages from `told` on are new. They go on where the agent is (`continued`), or
+    """The way to tell a history: its messages from `told` on are new. They go on where the agent is (`continued`), or
     behind the step `after` (`branched`; None: behind nothing, `begun`). Of a `repeated` one nothing is new."""
 
     kind: Kind

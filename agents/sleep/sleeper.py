@@ -43,7 +43,7 @@ def _unnoted(_: Usage, __: float | None) -> None:
 
 
 class Answer(NamedTuple):
-    """What a model says. It is `cut` if there was no room for all of it."""
+    """The answer of a model. It is `cut` if there was no room for all of it."""
 
     text: str
     is_cut: bool
@@ -55,7 +55,7 @@ class StoppedError(Exception):
 
 @dataclass(slots=True)
 class Spent:
-    """What the requests of a sleep have cost, and what came of them."""
+    """The cost of the requests of a sleep, and their outcome."""
 
     requests: int = 0
     tokens: int = 0

@@ -241,10 +241,7 @@ class SharedTools:
     def definitions(cls, memories: Sequence[str]) -> list[Json]:
         """Return the definition of the tool for these memories; none without any."""
         [definition] = definitions_of(cls, cls.NAMES)
-        schema: Json = definition["input_schema"]
-        named = {**schema["properties"]["memory"], "enum": list(memories)}
-        with_names = {**schema, "properties": {**schema["properties"], "memory": named}}
-        return [{**definition, "input_schema": with_names}] if memories else []
+        return [_with_choices(definition, "memory", memories)] if memories else []
 
     def tools(self) -> list[Tool]:
         """Return the tool."""
@@ -273,9 +270,7 @@ class SkillTools:
     def definitions(cls, skills: Sequence[SkillSpec]) -> list[Json]:
         """Return the definition of the tool for these skills."""
         [definition] = definitions_of(cls, cls.NAMES)
-        schema: Json = definition["input_schema"]
-        named = {**schema["properties"]["name"], "enum": [skill.name for skill in skills]}
-        return [{**definition, "input_schema": {**schema, "properties": {**schema["properties"], "name": named}}}]
+        return [_with_choices(definition, "name", [skill.name for skill in skills])]
 
     def tools(self) -> list[Tool]:
         """Return the tool."""
@@ -316,11 +311,17 @@ def for_blocks(definitions: Sequence[Json], blocks: Sequence[str]) -> list[Json]
         schema: Json = definition.get("input_schema") or {}
         properties: Json = schema.get("properties") or {}
         if "block" in properties and blocks:
-            properties = {**properties, "block": {**properties["block"], "enum": [*blocks]}}
-            definition = {**definition, "input_schema": {**schema, "properties": properties}}  # noqa: PLW2901
+            definition = _with_choices(definition, "block", blocks)  # noqa: PLW2901
         if blocks or "block" not in schema.get("required", ()):
             made.append(definition)
     return made
+
+
+def _with_choices(definition: Json, argument: str, choices: Sequence[str]) -> Json:
+    """Return a definition in which an argument takes these values alone."""
+    schema: Json = definition["input_schema"]
+    chosen = {**schema["properties"][argument], "enum": [*choices]}
+    return {**definition, "input_schema": {**schema, "properties": {**schema["properties"], argument: chosen}}}
 
 
 def _size(block: Block) -> str:

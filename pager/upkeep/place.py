@@ -17,11 +17,10 @@ from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
 from pager.store.maintenance import copy_database
+from pager.types import OF_TENANT
 from pager.upkeep import home_files, inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import AgentLock, current_owner
-
-OF_TENANT = ".."  # between a tenant and the name of its agent
 
 
 class Opened(NamedTuple):

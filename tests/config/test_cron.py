@@ -75,7 +75,6 @@ def test_what_is_no_time_is_refused(text: str, said: str) -> None:
         Cron.read(text)
 
 
-@pytest.mark.usefixtures("folder")
 def test_the_file_says_where_it_is_wrong() -> None:
     with pytest.raises(ConfigError) as error:
         read(
