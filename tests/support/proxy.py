@@ -12,7 +12,7 @@ class Proxy:
     """Passes bytes on in both directions until `lose_answers` or `cut`."""
 
     def __init__(self, target: str) -> None:
-        self._target = target
+        self.target = target  # for new connections
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.attempts = 0  # to connect, refused ones too
@@ -64,7 +64,12 @@ class Proxy:
                     client.close()
                     continue
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(self._target)
+                try:
+                    server.connect(self.target)
+                except OSError:  # nobody is there
+                    client.close()
+                    server.close()
+                    continue
                 self._open += [client, server]
             Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 
