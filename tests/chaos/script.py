@@ -60,9 +60,9 @@ def reply(messages: list[Json]) -> list[Json]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if message["role"] == "assistant":
-            calls = [block["input"] for block in blocks if block["type"] == "tool_use"]
-            made |= {str(each.get("mark")) for each in calls}
-            if not calls:
+            calls = [block for block in blocks if block["type"] == "tool_use"]
+            made |= {str(each["input"].get("mark")) for each in calls}
+            if all(each["name"] == "task_done" for each in calls):
                 said.clear()
         else:  # what begins with an element comes from the memory
             texts = [block["text"] for block in blocks if block["type"] == "text" and not block["text"].startswith("<")]
