@@ -12,7 +12,7 @@ class Proxy:
     """Passes bytes on in both directions until `lose_answers` or `cut`."""
 
     def __init__(self, target: str) -> None:
-        self.target = target  # for new connections
+        self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.attempts = 0  # to connect, refused ones too
@@ -65,7 +65,7 @@ class Proxy:
                     continue
                 server = socket.socket(socket.AF_UNIX)
                 try:
-                    server.connect(self.target)
+                    server.connect(self._target)
                 except OSError:  # nobody is there
                     client.close()
                     server.close()
