@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 from agents.cli.main import run
@@ -87,7 +88,14 @@ def _note_moments(path: str) -> None:
     States.restore = noted("restore", States.restore)  # type: ignore[method-assign]
 
 
+def _end_with_parent() -> None:
+    """End when the harness does, however that ends."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    Thread(target=_end_with_parent, daemon=True).start()
     formats, moments, mutant, *arguments = sys.argv[1:]
     know_formats(int(formats))
     log.FOLD_BYTES = FOLD_BYTES
