@@ -20,9 +20,11 @@ from pager.types import Json
 
 # A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
 # loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
-_QUICK = "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
-_CLAIM = f"""
-    {_QUICK}
+# But who goes on after a loss reads what may not be on a standby yet: that claim, or release, waits for the standby.
+_QUICK = "WITH quick AS MATERIALIZED (SELECT CASE WHEN %s THEN set_config('synchronous_commit', 'off', true) END)"
+_CLAIM = """
+    WITH quick AS MATERIALIZED (SELECT CASE WHEN owner IS NULL THEN set_config('synchronous_commit', 'off', true) END
+        FROM selfpager.agents WHERE name = %s)
     UPDATE selfpager.agents SET fence = fence + 1, claim = %s, owner = %s,
         lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = %s)
@@ -93,7 +95,7 @@ class Rows:
     def claim(self, name: str, owner: Mapping[str, Any]) -> Claim | None:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
         mine, lease = uuid.uuid4(), self.server.lease_seconds
-        found = self.server.ask(_CLAIM, (mine, json.dumps(owner), lease, name, VERSION, mine))
+        found = self.server.ask(_CLAIM, (name, mine, json.dumps(owner), lease, name, VERSION, mine))
         return Claim(*found[0]) if found else None
 
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
@@ -104,17 +106,18 @@ class Rows:
                  WHERE a.id = mine.id AND a.claim = mine.claim
                  RETURNING a.id, a.claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id)"""
         agents, ids = [each.agent for each in claims], [each.id for each in claims]
-        found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
+        found = self.server.ask(sql, (True, self.server.lease_seconds, agents, ids))
         return {agent: (claim, waits) for agent, claim, waits in found}
 
-    def release(self, claim: Claim) -> None:
-        """Let others claim the agent. One that nothing was ever committed to is deleted."""
+    def release(self, claim: Claim, *, quick: bool = True) -> None:
+        """Let others claim the agent. One that nothing was ever committed to is deleted. Unless `quick`, all that
+        Postgres has of it is where a commit would be."""
         values = (claim.agent, claim.id)
         released = (
             f"{_QUICK} UPDATE selfpager.agents SET owner = NULL FROM quick WHERE id = %s AND claim = %s RETURNING id"
         )
         self.server.tell(
-            (released, values),
+            (released, (quick, *values)),
             ("DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0", values),
         )
 
@@ -134,14 +137,14 @@ class Rows:
         first, *more = parts
         values = (VERSION, self.server.lease_seconds, claim.agent, claim.fence, claim.id, seq - 1, first)
         rest: list[Statement] = [(_MORE, (claim.agent, seq, part, data)) for part, data in enumerate(more, start=1)]
-        found = self.server.tell((_COMMIT, values), *rest)
+        found = self.server.commit((_COMMIT, values), *rest)
         return bool(found[0][0]) if found else None
 
     def last_commit(self, claim: Claim) -> int | None:
-        """Return the number of the last commit; None if another owns the agent."""
-        found = self.server.ask(
-            "SELECT seq FROM selfpager.agents WHERE id = %s AND claim = %s", (claim.agent, claim.id)
-        )
+        """Return the number of the last commit, once it is as safe as one that is acknowledged; None if another owns
+        the agent."""
+        sql = "UPDATE selfpager.agents SET seq = seq WHERE id = %s AND claim = %s RETURNING seq"
+        found = self.server.ask(sql, (claim.agent, claim.id))
         return found[0][0] if found else None
 
     # commands of other processes
