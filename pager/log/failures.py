@@ -20,7 +20,7 @@ _BY_WORDS = {
     "database system is": _BY_STATE["57P03"],
     "synchronous standby": (
         "its standby has not confirmed a commit",
-        "Start the standby, or take it out of synchronous_standby_names. A statement_timeout must not end commits",
+        "Start the standby, or take it out of synchronous_standby_names. Nobody may cancel commits that wait for it",
     ),
 }
 

@@ -76,8 +76,8 @@ class Log:
         self._in_doubt = changes
         try:
             waits = self._rows.commit(self._claim, self._seq + 1, parts)  # THE COMMIT
-        except UnavailableError as error:
-            raise self._lose(_unknown(error)) from error
+        except StorageError as error:
+            raise self._lose(_outcome(error)) from error
         if waits is None:
             raise self._lose_claim()
         self.has_commands = waits
@@ -100,8 +100,8 @@ class Log:
         """Find out if a commit during which an interrupt came was stored."""
         try:
             last = self._rows.last_commit(self._claim)
-        except UnavailableError as error:
-            raise self._lose(_unknown(error)) from error
+        except StorageError as error:
+            raise self._lose(_outcome(error)) from error
         if last == self._seq + 1:
             self._committed(changes, 0)
         elif last == self._seq:
@@ -254,9 +254,10 @@ class Log:
         if self._file >= 0:
             os.close(self._file)
         with suppress(StorageError):
-            self._rows.release(self._claim, quick=not self._is_lost)
+            self._rows.release(self._claim)
 
 
-def _unknown(error: UnavailableError) -> str:
-    outcome = "its last commit was not stored" if error.is_refused else "nobody knows if its last commit was stored"
+def _outcome(error: StorageError) -> str:
+    is_refused = isinstance(error, UnavailableError) and error.is_refused
+    outcome = "its last commit was not stored" if is_refused else "nobody knows if its last commit was stored"
     return f"{outcome} ({str(error).rstrip('.')})"

@@ -53,8 +53,8 @@ class _Limited(Connection[TupleRow]):
         return super().wait(gen, interval, self.limit_seconds if timeout is None else timeout)
 
     def notice(self, diagnostic: Diagnostic) -> None:
-        """Take note of a warning. After a statement_timeout, or a cancelled commit, Postgres reports success, and warns
-        that it has not waited for its standby."""
+        """Take note of a warning. Where somebody cancels a commit, Postgres reports success, and warns that it has not
+        waited for its standby."""
         self._is_unconfirmed = self._is_unconfirmed or diagnostic.source_function == "SyncRepWaitForLSN"
 
     def check(self) -> None:
@@ -208,7 +208,10 @@ class Server:
     def _connect(self) -> _Limited:
         known, arguments = self._hosts, self._arguments
         if known:
-            order: dict[str, Any] = {"host": ",".join(host for host, _ in known), "port": ",".join(str(port) for _, port in known)}
+            order: dict[str, Any] = {
+                "host": ",".join(host for host, _ in known),
+                "port": ",".join(str(port) for _, port in known),
+            }
             arguments = arguments | order
         connection = self._class.connect(self._address, **arguments)
         connection.add_notice_handler(connection.notice)

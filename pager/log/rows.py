@@ -20,11 +20,11 @@ from pager.types import Json
 
 # A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
 # loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
-# But who goes on after a loss reads what may not be on a standby yet: that claim, or release, waits for the standby.
-_QUICK = "WITH quick AS MATERIALIZED (SELECT CASE WHEN %s THEN set_config('synchronous_commit', 'off', true) END)"
+_QUICK = "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
+# But after a crash Postgres may show commits that its synchronous standby lacks: a claim waits until that one has them.
 _CLAIM = """
-    WITH quick AS MATERIALIZED (SELECT CASE WHEN owner IS NULL THEN set_config('synchronous_commit', 'off', true) END
-        FROM selfpager.agents WHERE name = %s)
+    WITH quick AS MATERIALIZED (SELECT CASE WHEN current_setting('synchronous_standby_names') = ''
+        THEN set_config('synchronous_commit', 'off', true) END)
     UPDATE selfpager.agents SET fence = fence + 1, claim = %s, owner = %s,
         lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = %s)
@@ -95,7 +95,7 @@ class Rows:
     def claim(self, name: str, owner: Mapping[str, Any]) -> Claim | None:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
         mine, lease = uuid.uuid4(), self.server.lease_seconds
-        found = self.server.ask(_CLAIM, (name, mine, json.dumps(owner), lease, name, VERSION, mine))
+        found = self.server.ask(_CLAIM, (mine, json.dumps(owner), lease, name, VERSION, mine))
         return Claim(*found[0]) if found else None
 
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
@@ -106,18 +106,17 @@ class Rows:
                  WHERE a.id = mine.id AND a.claim = mine.claim
                  RETURNING a.id, a.claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id)"""
         agents, ids = [each.agent for each in claims], [each.id for each in claims]
-        found = self.server.ask(sql, (True, self.server.lease_seconds, agents, ids))
+        found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
         return {agent: (claim, waits) for agent, claim, waits in found}
 
-    def release(self, claim: Claim, *, quick: bool = True) -> None:
-        """Let others claim the agent. One that nothing was ever committed to is deleted. Unless `quick`, all that
-        Postgres has of it is where a commit would be."""
+    def release(self, claim: Claim) -> None:
+        """Let others claim the agent. One that nothing was ever committed to is deleted."""
         values = (claim.agent, claim.id)
         released = (
             f"{_QUICK} UPDATE selfpager.agents SET owner = NULL FROM quick WHERE id = %s AND claim = %s RETURNING id"
         )
         self.server.tell(
-            (released, (quick, *values)),
+            (released, values),
             ("DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0", values),
         )
 
