@@ -21,8 +21,10 @@ from pager.types import Json
 # A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
 # loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
 _QUICK = "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
-_CLAIM = f"""
-    {_QUICK}
+# But after a crash Postgres may show commits that its synchronous standby lacks: a claim waits until that one has them.
+_CLAIM = """
+    WITH quick AS MATERIALIZED (SELECT CASE WHEN current_setting('synchronous_standby_names') = ''
+        THEN set_config('synchronous_commit', 'off', true) END)
     UPDATE selfpager.agents SET fence = fence + 1, claim = %s, owner = %s,
         lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = %s)
@@ -134,14 +136,14 @@ class Rows:
         first, *more = parts
         values = (VERSION, self.server.lease_seconds, claim.agent, claim.fence, claim.id, seq - 1, first)
         rest: list[Statement] = [(_MORE, (claim.agent, seq, part, data)) for part, data in enumerate(more, start=1)]
-        found = self.server.tell((_COMMIT, values), *rest)
+        found = self.server.commit((_COMMIT, values), *rest)
         return bool(found[0][0]) if found else None
 
     def last_commit(self, claim: Claim) -> int | None:
-        """Return the number of the last commit; None if another owns the agent."""
-        found = self.server.ask(
-            "SELECT seq FROM selfpager.agents WHERE id = %s AND claim = %s", (claim.agent, claim.id)
-        )
+        """Return the number of the last commit, once it is as safe as one that is acknowledged; None if another owns
+        the agent."""
+        sql = "UPDATE selfpager.agents SET seq = seq WHERE id = %s AND claim = %s RETURNING seq"
+        found = self.server.ask(sql, (claim.agent, claim.id))
         return found[0][0] if found else None
 
     # commands of other processes
