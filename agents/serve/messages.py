@@ -64,7 +64,10 @@ class Exchange:
             self._begin(memory, not_sent)
             return is_new
 
-        with closing(agent.stream_told(tell, elsewhere=asked.tool_names)) as events:
+        def replied() -> None:
+            self.turn.replied(memory)
+
+        with closing(agent.stream_told(tell, elsewhere=asked.tool_names, also=replied)) as events:
             for event in events:
                 self._take(event, memory)
 
@@ -252,8 +255,8 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _digest(body: Json) -> str:
-    """Return what tells one request from another. A client that streams may ask again without."""
-    text = json.dumps({name: value for name, value in body.items() if name != "stream"}, sort_keys=True)
+    """Return what tells one request from another with the same history. A client that streams may ask again without."""
+    text = json.dumps({name: body[name] for name in body if name not in ("messages", "stream")}, sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 

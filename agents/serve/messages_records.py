@@ -30,7 +30,6 @@ class Record:
     sequence: str | None = None
     note: str = ""  # what stands behind the model's words: why the turn paused
     calls: tuple[tuple[str, str], ...] = ()  # of the client's tools: id and name
-    head: str = ""  # the digest of the history with the answer
     sent: bool = False
 
 
@@ -62,10 +61,11 @@ def usage_json(usage: Usage) -> Json:
 
 
 def mark_sent(memory: Memory, digest: str) -> None:
-    """Note that the client has the answer: the same words again are another turn."""
+    """Note that the client has the answer: the same words again are another turn. No commit waits for the disk for
+    that: what is lost makes the same request get the same answer."""
     record = load_record(memory, digest)
     if record is not None and record.last and not record.sent:
-        store_record(memory, digest, replace(record, sent=True))
+        store_record(memory, digest, replace(record, sent=True), durable=False)
 
 
 # what the memory keeps
@@ -86,9 +86,9 @@ def load_record(memory: AnyMemory, digest: str) -> Record | None:
     return replace(record, calls=tuple((call, name) for call, name in record.calls))
 
 
-def store_record(memory: Memory, digest: str, record: Record) -> None:
+def store_record(memory: Memory, digest: str, record: Record, *, durable: bool = True) -> None:
     """Store what became of a request."""
-    memory.save_value(ANSWER + digest, json.dumps(asdict(record)))
+    memory.save_value(ANSWER + digest, json.dumps(asdict(record)), durable=durable)
 
 
 def last_step(memory: AnyMemory) -> str:

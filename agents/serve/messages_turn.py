@@ -186,15 +186,18 @@ class Turn:
         """Note what only the event of a reply tells."""
         self._sequence = event.stop_sequence
 
+    def replied(self, memory: Memory) -> None:
+        """Store the answer in the transaction of the reply that ends it. A stop sequence is only known behind that."""
+        if not memory.turn_is_open and memory.history.stop_reason(last_step(memory)) != "stop_sequence":
+            self.finish(memory, Stopped("answered"))
+
     def finish(self, memory: Memory, stopped: Stopped) -> Answer:
         """Store how the turn has stopped, and return its answer."""
+        if self.answer is not None:
+            return self.answer
         record = load_record(memory, self.digest)
         assert record is not None
-        if record.last:
-            assert self.answer is not None
-            return self.answer
-        is_open = memory.turn_is_open
-        last = last_step(memory)
+        is_open, last = memory.turn_is_open, last_step(memory)
         waiting = {call.id: call.name for call in memory.open_calls} if is_open else {}
         calls = tuple((call, name) for call, name in waiting.items() if name in self.asked.tool_names)
         stop = memory.history.stop_reason(last)
@@ -205,16 +208,17 @@ class Turn:
             stop = "pause_turn"
         elif stop in ("tool_use", "pause_turn", ""):
             stop = "end_turn"
-        record = replace(record, last=last, stop=stop, sequence=self._stopped_by(stop), note=note)
         self._has_note = bool(note)
-        record = replace(record, calls=calls if stop == "tool_use" else ())
-        self.answer = self._read(memory, record)
-        head = self._with_answer(self.answer)
+        calls = calls if stop == "tool_use" else ()
+        record = replace(record, last=last, stop=stop, sequence=self._stopped_by(stop), note=note, calls=calls)
+        answer = self._read(memory, record)
+        head = self._with_answer(answer)
         with memory.transaction():
             memory.save_value(PLACE + head, json.dumps([last, not is_open]))
             memory.save_value(HEAD, head)
-            store_record(memory, self.digest, replace(record, head=head))
-        return self.answer
+            store_record(memory, self.digest, record)
+        self.answer = answer
+        return answer
 
     @property
     def unsent(self) -> tuple[Json, ...]:
