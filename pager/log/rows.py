@@ -16,8 +16,9 @@ from pager.log.keys import Keys
 from pager.log.postgres import Server, Statement
 from pager.log.states import States
 from pager.store.schema import VERSION
-from pager.types import Json
+from pager.types import OF_TENANT, Json
 
+LAST = "\x7f"  # behind every character of a name
 # A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
 # loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
 _QUICK = "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
@@ -62,10 +63,14 @@ class Rows:
         self.keys = Keys(server)
         self.states = States(server, self.keys)
 
-    def names(self) -> list[str]:
-        """Return the names of all agents that are not helpers, sorted."""
-        found = self.server.ask("SELECT name FROM selfpager.agents WHERE seq > 0 AND strpos(name, '/') = 0 ORDER BY 1")
-        return [row[0] for row in found]
+    def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
+        """Return the names of agents that are not helpers, sorted: those of a tenant ("" for none), or all."""
+        first = f"{tenant}{OF_TENANT}" if tenant else ""
+        end = f"{tenant}{OF_TENANT}{LAST}" if tenant else LAST
+        of_none = "AND strpos(name, '..') = 0" if tenant == "" else ""
+        sql = f"""SELECT name FROM selfpager.agents
+                  WHERE name >= %s AND name < %s AND seq > 0 AND strpos(name, '/') = 0 {of_none} ORDER BY 1 LIMIT %s"""
+        return [row[0] for row in self.server.ask(sql, (max(begin, first), end, limit))]
 
     def names_below(self, name: str, *, deep: bool = False) -> list[str]:
         """Return the names of an agent's helpers, sorted, without theirs unless `deep`."""
