@@ -16,6 +16,7 @@ from pager.errors import (
     OpenCallsError,
     PagerError,
     RejectedError,
+    UnavailableError,
 )
 from pager.safety.redaction import redacted
 from pager.types import Json
@@ -72,9 +73,12 @@ def as_api_error(error: BaseException) -> ApiError:
     for kind, (status, name, advice) in _REFUSED.items():
         if isinstance(error, kind):
             return ApiError(status, name, redacted(str(error)), advice)
+    if isinstance(error, UnavailableError):
+        text = f"the memory of this agent cannot be used now: {error.reason}."
+        return ApiError(503, "unavailable", text, ASK_AGAIN, {"Retry-After": "5"})
     for kind, (status, name, message, advice) in _OURS.items():
         if isinstance(error, kind):
-            return ApiError(status, name, message, advice)
+            return ApiError(status, name, message, advice, {"Retry-After": "1"} if status == 503 else None)
     return ApiError(500, "internal", "something went wrong here.", SEE_LOG)
 
 

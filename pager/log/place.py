@@ -86,6 +86,10 @@ class Agents(Places):
         """Name the address in every claim from now on."""
         self._server.advertised = url
 
+    def failure(self) -> str | None:
+        """Return what Postgres said to the last commit."""
+        return self._server.failure
+
 
 def _contents(files: AgentFiles, name: str) -> Iterator[Content]:
     commands = CommandFiles(files)
