@@ -168,7 +168,12 @@ async def _create(call: Call, request_id: str) -> Response:
     key = request.headers.get("idempotency-key", "")
     turn = await call.in_thread(lambda: _read_turn(raw, retried=_retries(request) > 0, key=key))
     exchange = Exchange(turn, streams=turn.asked.streams)
-    call.server.workers.submit(call.agent, exchange.work).add_done_callback(exchange.ended)
+
+    def work(agent: Agent) -> None:
+        with call.server.visits.noted(call.agent, agent):
+            exchange.work(agent)
+
+    call.server.workers.submit(call.agent, work).add_done_callback(exchange.ended)
     if turn.asked.streams:
         return await _stream(call, exchange, request_id)
     seconds = call.server.limits.answer_seconds
