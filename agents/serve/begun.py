@@ -10,6 +10,7 @@ from agents.events import Event, Stopped
 from agents.explain.json_form import to_json
 from agents.serve import records
 from agents.serve.errors import ApiError
+from agents.serve.messages_turn import rest
 from agents.serve.records import Record
 from agents.serve.runs import Run
 from agents.serve.server import Server
@@ -71,4 +72,4 @@ def _is_left(agent: Agent, record: Record) -> bool:
 
 
 def _rest(agent: Agent, record: Record) -> Generator[Event]:
-    return agent.tasks().resume() if record.kind == "task" else agent.resume_stream()
+    return agent.tasks().resume() if record.kind == "task" else rest(agent)

@@ -93,7 +93,7 @@ def store_record(memory: Memory, digest: str, record: Record, *, durable: bool =
     memory.save_value(ANSWER + digest, json.dumps(asdict(record)), durable=durable)
 
 
-def at_work(memory: AnyMemory) -> Record | None:
+def at_work(memory: Memory) -> Record | None:
     """Return the record of the newest request while its turn is open and has not stopped yet; it may wait for whoever
     goes on with it after a kill."""
     record = load_record(memory, memory.load_value(HEAD) or "")
@@ -103,7 +103,7 @@ def at_work(memory: AnyMemory) -> Record | None:
     return record if len(turns) == 1 else None
 
 
-def waits(memory: AnyMemory) -> bool:
+def waits(memory: Memory) -> bool:
     """Return True if the open turn waits for a client: for results of its calls, or because it has paused."""
     record = at_work(memory)
     if record is not None:

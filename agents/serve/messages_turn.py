@@ -266,24 +266,22 @@ class Turn:
         return Answer(self.message_id, model, tuple(content), record.stop, record.sequence, usage)
 
 
-def rest(agent: Agent) -> Generator[Event] | None:
-    """Go on with the newest request after its process was killed, as it asked; its client gets the answer when it comes
-    again. Return None if no such turn is open."""
+def rest(agent: Agent) -> Generator[Event]:
+    """Go on with the open turn. That of a request whose process was killed gets what its client brought, and the client
+    gets the answer when it sends the request again."""
     memory = agent.memory
     record = at_work(memory)
     if record is None:
-        return None
+        yield from agent.resume_stream()
+        return
     head, (system, tools, options) = memory.load_value(HEAD) or "", json.loads(memory.load_value(OFFER) or "")
 
     def offer() -> bool:
         memory.offer(instructions=system, tools=tools, options=options)
         return True
 
-    def events() -> Generator[Event]:
-        with closing(agent.stream_told(offer, elsewhere=[tool["name"] for tool in tools])) as given:
-            for event in given:
-                if isinstance(event, Stopped) and event.reason != "cancelled" and memory.turn_is_open:
-                    store_record(memory, head, replace(record, pauses=True))
-                yield event
-
-    return events()
+    with closing(agent.stream_told(offer, elsewhere=[tool["name"] for tool in tools])) as events:
+        for event in events:
+            if isinstance(event, Stopped) and event.reason != "cancelled" and memory.turn_is_open:
+                store_record(memory, head, replace(record, pauses=True))
+            yield event

@@ -142,7 +142,7 @@ class Visits:
                 return True
             _run(agent.tasks().resume())
         if memory.turn_is_open and not (records.waits(memory) or messages_records.waits(memory)):
-            _run(messages_turn.rest(agent) or agent.resume_stream())
+            _run(messages_turn.rest(agent))
         if memory.process_inbox() and memory.turn_is_open:
             _run(agent.resume_stream())
         begins_tasks = any(entry.task for entry in agent.config.schedule)
