@@ -40,6 +40,10 @@ class Proxy:
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
 
+    def turn_to(self, target: str) -> None:
+        """Pass new connections on to another socket."""
+        self._target = target
+
     def heal(self) -> None:
         """Pass everything on again, for new connections."""
         self.cut()
