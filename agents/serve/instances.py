@@ -15,6 +15,7 @@ from agents.loop import Approve
 from agents.models.patience import Patience
 from agents.schedule import begin_due, next_due
 from agents.serve.errors import ApiError
+from agents.serve.models import Models
 from pager.clock import Clock
 from pager.errors import OlderFormatError, RejectedError
 from pager.home import Home
@@ -25,12 +26,14 @@ TASK_OUTAGE_SECONDS = 12 * 3600.0
 
 
 class Instances:
-    """Opens, makes and removes the agents of a home."""
+    """Opens, makes and removes the agents of a home. `close` closes their models."""
 
     def __init__(self, home: Home, files: Sequence[Path], clock: Clock) -> None:
         self.home = home
         self._clock = clock
         self._files: dict[str, Path] = {}
+        self._models = Models()
+        self.close = self._models.close
         for file in files:
             name = load(file, os.environ).name  # a file that cannot be used is told of at the start
             if name in self._files:
@@ -72,9 +75,10 @@ class Instances:
 
     def _load(self, config: str, name: str, approve: Approve, *, task: bool) -> Agent:
         patience = Patience(total_seconds=TASK_OUTAGE_SECONDS) if task else None
+        file = self._files[config]
         return Agent.load(
-            self._files[config], home=self.home, as_name=name, approve=approve, patience=patience,
-            clock=self._clock, task=task,
+            file, home=self.home, as_name=name, approve=approve, patience=patience, clock=self._clock, task=task,
+            model=self._models.of(file),
         )  # fmt: skip
 
     def make(self, name: str, config: str | None) -> bool:

@@ -39,9 +39,9 @@ class Agents(Places):
         self._home = HomeRows(self._server)
         self.address = self._server.public
 
-    def names(self) -> list[str]:
-        """Return the names of all agents that are not helpers."""
-        return self._rows.names()
+    def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
+        """Return the names of agents that are not helpers."""
+        return self._rows.names(begin, limit, tenant)
 
     def place(self, name: str) -> Place:
         """Return the place of that name."""
