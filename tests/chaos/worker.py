@@ -16,25 +16,13 @@ from typing import Any
 
 from agents.cli.main import run
 from pager.errors import StorageError
-from pager.log import home_rows, log, place, rows, states
+from pager.log import log, rows
 from pager.log.log import Log
 from pager.log.rows import Rows
 from pager.log.states import States
-from pager.store import database, schema
+from tests.support.formats import know_formats
 
 FOLD_BYTES = 8 << 10
-NO_CHANGE = "SELECT 1"
-MIGRATIONS = schema.MIGRATIONS
-FORMATS = len(MIGRATIONS)
-
-
-def know_formats(more: int) -> None:
-    """Let this process know so many formats more than there are."""
-    migrations = (*MIGRATIONS, *[NO_CHANGE] * more)
-    for module in (schema, database, home_rows, rows, place, states):
-        vars(module)["VERSION"] = len(migrations)
-        if "MIGRATIONS" in vars(module):
-            vars(module)["MIGRATIONS"] = migrations
 
 
 def without_fence() -> None:
