@@ -23,10 +23,13 @@ from agents.serve.instances import Instances
 from agents.serve.log import Log
 from agents.serve.workers import Workers
 from pager.clock import Clock
-from pager.errors import InUseError, PagerError, StorageError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, PagerError, StorageError, UnavailableError
+from pager.home import ADDRESSES
 
 LOOK_SECONDS = 1.0
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0
+# Postgres was away, or another worker has the agent: whoever takes it when it is offered again goes on.
+PASSING = (UnavailableError, AgentLostError, InUseError, NewerFormatError)
 
 
 class Visits:
@@ -37,6 +40,7 @@ class Visits:
         self._workers = workers
         self._clock = clock
         self._log = log
+        self._is_offered_again = instances.home.address.startswith(ADDRESSES)  # what was taken and was not visited
         self._visiting: set[str] = set()
         self._failures: dict[str, int] = {}
         self._lock = Lock()
@@ -123,7 +127,9 @@ class Visits:
             self._submit(name, at_task=True)
             return
         with suppress(PagerError, OSError):
-            if isinstance(error, ModelUnavailableError | StorageError | InUseError):
+            if isinstance(error, PASSING) and self._is_offered_again:
+                pass
+            elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
                 self.failed(name)
             elif isinstance(error, ApiError):
                 if error.kind == "no_configuration":  # nobody here can work for it

@@ -11,9 +11,10 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
+from agents.testing import call
 from tests.serve.conftest import Place, events, wait_until
 from tests.serve.test_kill import Gate, process
-from tests.support.postgres import Postgres
+from tests.support.postgres import Postgres, rows_of
 
 TURNS = "/v1/agents/notes/turns"
 
@@ -111,3 +112,22 @@ def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, pos
         finally:
             postgres.start()
         wait_until(lambda: client.get("/healthz").status_code == 200)
+
+
+@pytest.mark.parametrize("way", ["tasks", "tell"])
+def test_what_was_taken_on_is_gone_on_with_after_an_outage(fleet: Place, way: str) -> None:
+    """The worker lives, and has lost the agent in the middle: nobody has died, and nobody asks again."""
+    gate = Gate(call("task_done", summary="Done."), "Done.")
+    fleet.model.otherwise(gate)
+    with fleet.serving() as api:
+        client, ask = api.client(), rows_of(fleet.address).server.ask
+        client.post("/v1/agents", json={"id": "notes"})
+        assert client.post(f"/v1/agents/notes/{way}", json={"text": "count"}).status_code == 202
+        gate.asked.wait(60)
+        ask("ALTER TABLE selfpager.commits ADD CONSTRAINT down CHECK (false) NOT VALID")
+        gate.opened.set()
+        wait_until(lambda: any("AgentLostError" in str(line) for line in api.lines))
+        ask("ALTER TABLE selfpager.commits DROP CONSTRAINT down")
+        wait_until(lambda: client.get("/v1/agents/notes").json()["state"] == "idle")
+        [row, *_] = client.get("/v1/agents/notes/steps").json()["steps"]
+        assert row["kind"] == "assistant"
