@@ -12,6 +12,7 @@ from pager.errors import (
     AgentLostError,
     InUseError,
     NeedsApprovalError,
+    NewerFormatError,
     NotFoundError,
     OpenCallsError,
     PagerError,
@@ -91,5 +92,11 @@ _OURS: dict[type[Exception], tuple[int, str, str, str]] = {
     AgentLostError: (503, "lost", "this worker has lost the agent, to another one or to an outage.", ASK_AGAIN),
     InUseError: (409, "in_use", "another program has this agent open.", "Close it there, or POST .../tell."),
     ConfigError: (500, "configuration", "the configuration of this agent cannot be used.", SEE_LOG),
+    NewerFormatError: (
+        503,
+        "newer_format",
+        "this agent has a format that this worker is too old for.",
+        "Ask again: a worker that was upgraded answers.",
+    ),
     PagerError: (500, "storage", "the memory of this agent cannot be used now.", SEE_LOG),
 }

@@ -4,18 +4,21 @@ from collections.abc import Callable
 from datetime import datetime
 
 from pager.log.postgres import Server
+from pager.store.schema import VERSION
 
+KNOWN = 10_000  # agents whose time this process remembers
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
-# lasts to claim it: then it is offered again. What another one takes at this moment is passed over.
-_TAKE = """
+# lasts to claim it: then it is offered again. What another one takes at this moment is passed over. Helpers, and agents
+# of formats that others know, are left out before the limit, which they would use up for ever.
+_TAKE = f"""
     UPDATE selfpager.agents SET due = clock_timestamp() + make_interval(secs => %s)
     WHERE id IN (
         SELECT id FROM selfpager.agents
-        WHERE (due <= clock_timestamp()
+        WHERE ((due <= clock_timestamp()
                 AND (owner IS NULL OR lease_until < clock_timestamp() OR owner::json ->> 'worker' = %s))
-            OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL OR due <= clock_timestamp()))
+            OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL OR due <= clock_timestamp())))
+            AND seq > 0 AND strpos(name, '/') = 0 AND format <= {VERSION}
         ORDER BY due NULLS FIRST LIMIT %s FOR UPDATE SKIP LOCKED)
-        AND seq > 0 AND strpos(name, '/') = 0
     RETURNING name"""
 _END = """
     UPDATE selfpager.agents a SET due = CASE
@@ -29,7 +32,7 @@ class HomeRows:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._due: dict[str, datetime | None] = {}  # what this process knows to be stored
+        self._due: dict[str, datetime] = {}  # what this process knows to be stored, but for what is never due
 
     def value(self, key: str) -> str | None:
         """Return a value; None if there is none."""
@@ -48,16 +51,25 @@ class HomeRows:
     def set_due(self, name: str, at: datetime | None) -> None:
         """Note when an agent wants to be visited; None if never."""
         self._server.ask("UPDATE selfpager.agents SET due = %s WHERE name = %s", (at, name))
-        self._due[name] = at
+        self._note(name, at)
 
     def take_due(self, limit: int) -> list[str]:
         """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
         found = [row[0] for row in self._server.ask(_TAKE, (self._server.lease_seconds, self._server.worker, limit))]
-        self._due.update(dict.fromkeys(found))
+        for name in found:
+            self._due.pop(name, None)
         return found
 
     def end_work(self, name: str, due: datetime | None, *, takes_messages: bool, was_visited: bool) -> None:
         """Note when an agent wants to be visited next; at once while messages wait that it would take."""
         if was_visited or self._due.get(name) != due:
             self._server.ask(_END, (takes_messages, due, name))
-            self._due[name] = due
+            self._note(name, due)
+
+    def _note(self, name: str, due: datetime | None) -> None:
+        if due is None:
+            self._due.pop(name, None)
+            return
+        if len(self._due) >= KNOWN:
+            self._due.clear()  # each is written once more
+        self._due[name] = due
