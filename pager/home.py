@@ -272,6 +272,11 @@ class Home:
         """Let others know where this process takes requests for the agents that it has open."""
         self._places.advertise(url)
 
+    def failure(self) -> str | None:
+        """Return why nothing can be stored here, as far as this process has tried in the last half minute; else None.
+        It names no place."""
+        return self._places.failure()
+
     def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
         """Return the state of commands by their ids."""
         with self.read(name) as reader:

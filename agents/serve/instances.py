@@ -6,6 +6,7 @@ An agent remembers the name of its configuration. One that was made on the comma
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from agents.agent import Agent
 from agents.config.agent_config import load
@@ -16,8 +17,9 @@ from agents.schedule import begin_due, next_due
 from agents.serve.errors import ApiError
 from agents.serve.models import Models
 from pager.clock import Clock
-from pager.errors import RejectedError
+from pager.errors import OlderFormatError, RejectedError
 from pager.home import Home
+from pager.reader import MemoryReader
 
 MADE_FROM = "serve:config"  # the value in a memory
 TASK_OUTAGE_SECONDS = 12 * 3600.0
@@ -46,8 +48,16 @@ class Instances:
 
     def config_of(self, name: str) -> str | None:
         """Return the name of the configuration of an agent; None if it has none here."""
-        with self.home.read(name, embedder=None) as reader:
+        with self.read(name, embedder=None) as reader:
             return self.config_in(reader, name)
+
+    def read(self, name: str, **options: Any) -> MemoryReader:
+        """Open an agent for reading, after it was brought up to this format if that is newer."""
+        try:
+            return self.home.read(name, **options)
+        except OlderFormatError:
+            self.home.open(name, embedder=None).close()
+            return self.home.read(name, **options)
 
     def config_in(self, memory: AnyMemory, name: str) -> str | None:
         """Return the same, from the agent's memory."""

@@ -10,14 +10,14 @@ KNOWN = 10_000  # agents whose time this process remembers
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
 # lasts to claim it: then it is offered again. What another one takes at this moment is passed over. Helpers, and agents
 # of formats that others know, are left out before the limit, which they would use up for ever.
-_TAKE = f"""
+_TAKE = """
     UPDATE selfpager.agents SET due = clock_timestamp() + make_interval(secs => %s)
     WHERE id IN (
         SELECT id FROM selfpager.agents
         WHERE ((due <= clock_timestamp()
                 AND (owner IS NULL OR lease_until < clock_timestamp() OR owner::json ->> 'worker' = %s))
             OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL OR due <= clock_timestamp())))
-            AND seq > 0 AND strpos(name, '/') = 0 AND format <= {VERSION}
+            AND seq > 0 AND strpos(name, '/') = 0 AND format <= %s
         ORDER BY due NULLS FIRST LIMIT %s FOR UPDATE SKIP LOCKED)
     RETURNING name"""
 _END = """
@@ -55,7 +55,8 @@ class HomeRows:
 
     def take_due(self, limit: int) -> list[str]:
         """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
-        found = [row[0] for row in self._server.ask(_TAKE, (self._server.lease_seconds, self._server.worker, limit))]
+        values = (self._server.lease_seconds, self._server.worker, VERSION, limit)
+        found = [row[0] for row in self._server.ask(_TAKE, values)]
         for name in found:
             self._due.pop(name, None)
         return found

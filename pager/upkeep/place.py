@@ -306,6 +306,10 @@ class Places(ABC):
     def advertise(self, url: str) -> None:
         """Let others know where this process takes requests for the agents that it has open."""
 
+    @abstractmethod
+    def failure(self) -> str | None:
+        """Return why this process could not commit a moment ago, in a few words; None if it could."""
+
 
 class Directories(Places):
     """A directory with a directory for each agent."""
@@ -369,3 +373,6 @@ class Directories(Places):
 
     def advertise(self, url: str) -> None:
         """Do nothing: one process has the directory."""
+
+    def failure(self) -> None:
+        """Return None: the next one is tried anew."""

@@ -133,5 +133,5 @@ def test_an_agent_that_is_too_new_says_so(fleet: Place) -> None:
         client.post("/v1/agents", json={"id": "notes"})
         rows_of(fleet.address).server.ask("UPDATE selfpager.agents SET format = format + 1")
         answer = client.post(TURNS, json={"text": "1"})
-        assert (answer.status_code, answer.json()["error"]["type"]) == (503, "newer_format")
+        assert (answer.status_code, answer.json()["error"]["type"]) == (503, "newer")
         assert client.get("/v1/agents").json()["agents"] == ["notes"]
