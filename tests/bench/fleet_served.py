@@ -42,7 +42,7 @@ def failover(work: Path, lease_seconds: float) -> list[Figure]:
             start = time.perf_counter()
             until(lambda name=name, other=other: owner(fleet.home, name) == other.url)
             claimed.append(time.perf_counter() - start)
-            until(partial(is_answered, fleet.home, name))
+            until(partial(is_answered, fleet.home, name), 0.1)
             answered.append(time.perf_counter() - start)
             workers = [other, *fleet.start(1)]
     spread = f"lease of {lease_seconds:g} s, {FAILOVERS} kills; {min(claimed):.2f} to {max(claimed):.2f} s"
@@ -53,9 +53,9 @@ def failover(work: Path, lease_seconds: float) -> list[Figure]:
     ]
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds: Callable[[], bool], pause_seconds: float = 0.01) -> None:
     while not holds():
-        time.sleep(0.01)
+        time.sleep(pause_seconds)
 
 
 def owner(home: Home, name: str) -> str:
