@@ -177,6 +177,23 @@ def test_nothing_grows_with_the_agents_there_are_nor_with_what_they_have_done(pl
         assert [go() - first, go() - first] == [Counter(), Counter()]
 
 
+def test_agents_of_one_configuration_share_its_model_until_the_file_is_another(place: Place) -> None:
+    file = place.config()
+    with place.serving(file) as api:
+        client = api.client()
+
+        def model_of(name: str) -> object:
+            client.post("/v1/agents", json={"id": name})
+            with api.server.workers.use(name) as agent:
+                return agent.model.close.__self__  # within what reads calls in texts
+
+        first = model_of("a")
+        assert model_of("b") is first
+        file.write_text(file.read_text().replace("id: m,", "id: other,"))
+        assert model_of("c") is not first
+        assert model_of("a") is first  # it is open
+
+
 def test_more_agents_than_files_are_refused_at_the_start(place: Place) -> None:
     def few_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 700))
