@@ -13,7 +13,7 @@ import pytest
 
 from tests.serve.conftest import Place, events, wait_until
 from tests.serve.test_kill import Gate, process
-from tests.support.postgres import Postgres
+from tests.support.postgres import Postgres, rows_of
 
 TURNS = "/v1/agents/notes/turns"
 
@@ -111,3 +111,27 @@ def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, pos
         finally:
             postgres.start()
         wait_until(lambda: client.get("/healthz").status_code == 200)
+
+
+def test_a_worker_that_stops_gives_its_agents_back_at_once(fleet: Place) -> None:
+    fleet.model.otherwise("Hello.")
+    fleet.address = fleet.address.replace("lease_seconds=2", "lease_seconds=3600")
+    with ExitStack() as opened:
+        (running, first), (_, second) = workers(fleet, opened)
+        first.post("/v1/agents", json={"id": "notes"})
+        assert first.post(TURNS, json={"text": "1"}).status_code == 200
+        assert owner(fleet) == str(first.base_url).rstrip("/")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+        assert owner(fleet) is None
+        assert second.post(TURNS, json={"text": "2"}).json()["steps"] == ["s4"]
+
+
+def test_an_agent_that_is_too_new_says_so(fleet: Place) -> None:
+    with ExitStack() as opened:
+        [(_, client)] = workers(fleet, opened, 1)
+        client.post("/v1/agents", json={"id": "notes"})
+        rows_of(fleet.address).server.ask("UPDATE selfpager.agents SET format = format + 1")
+        answer = client.post(TURNS, json={"text": "1"})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (503, "newer")
+        assert client.get("/v1/agents").json()["agents"] == ["notes"]
