@@ -67,7 +67,7 @@ class _Limited(Connection[TupleRow]):
     def first_value(self, sql: str, values: Sequence[int | uuid.UUID | bytes]) -> bytes | None:
         """Run a statement of this program that is prepared once. Return the first value of its first row as text.
 
-        Each commit runs it: all that psycopg does around another statement takes as long as Postgres takes for this one.
+        Each commit runs it. What psycopg does around another statement takes as long as Postgres takes for this one.
         """
         types, formats, data = zip(*(_on_the_wire(value) for value in values), strict=True)
         if sql not in self._statements:

@@ -117,7 +117,7 @@ def failover(_: Path) -> list[Figure]:
         return [Figure("failover after kill -9", measured, max(seconds), 4, " s")]
 
 
-TABLES = ("agents", "bases", "chunks", "commands", "commits", "keys")
+TABLES = ("agents", "bases", "chunks", "commands", "commits", "keys", "packs")
 
 
 def used(postgres: Postgres) -> int:
