@@ -16,13 +16,16 @@ from pager.log.keys import Keys
 from pager.log.postgres import Server, Statement
 from pager.log.states import States
 from pager.store.schema import VERSION
-from pager.types import Json
+from pager.types import OF_TENANT, Json
 
+LAST = "\x7f"  # behind every character of a name
 # A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
 # loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
 _QUICK = "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
-_CLAIM = f"""
-    {_QUICK}
+# But after a crash Postgres may show commits that its synchronous standby lacks: a claim waits until that one has them.
+_CLAIM = """
+    WITH quick AS MATERIALIZED (SELECT CASE WHEN current_setting('synchronous_standby_names') = ''
+        THEN set_config('synchronous_commit', 'off', true) END)
     UPDATE selfpager.agents SET fence = fence + 1, claim = %s, owner = %s,
         lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = %s)
@@ -62,10 +65,14 @@ class Rows:
         self.keys = Keys(server)
         self.states = States(server, self.keys)
 
-    def names(self) -> list[str]:
-        """Return the names of all agents that are not helpers, sorted."""
-        found = self.server.ask("SELECT name FROM selfpager.agents WHERE seq > 0 AND strpos(name, '/') = 0 ORDER BY 1")
-        return [row[0] for row in found]
+    def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
+        """Return the names of agents that are not helpers, sorted: those of a tenant ("" for none), or all."""
+        first = f"{tenant}{OF_TENANT}" if tenant else ""
+        end = f"{tenant}{OF_TENANT}{LAST}" if tenant else LAST
+        of_none = "AND strpos(name, '..') = 0" if tenant == "" else ""
+        sql = f"""SELECT name FROM selfpager.agents
+                  WHERE name >= %s AND name < %s AND seq > 0 AND strpos(name, '/') = 0 {of_none} ORDER BY 1 LIMIT %s"""
+        return [row[0] for row in self.server.ask(sql, (max(begin, first), end, limit))]
 
     def names_below(self, name: str, *, deep: bool = False) -> list[str]:
         """Return the names of an agent's helpers, sorted, without theirs unless `deep`."""
@@ -141,10 +148,10 @@ class Rows:
         return None if waits is None else waits == b"t"
 
     def last_commit(self, claim: Claim) -> int | None:
-        """Return the number of the last commit; None if another owns the agent."""
-        found = self.server.ask(
-            "SELECT seq FROM selfpager.agents WHERE id = %s AND claim = %s", (claim.agent, claim.id)
-        )
+        """Return the number of the last commit, once it is as safe as one that is acknowledged; None if another owns
+        the agent."""
+        sql = "UPDATE selfpager.agents SET seq = seq WHERE id = %s AND claim = %s RETURNING seq"
+        found = self.server.ask(sql, (claim.agent, claim.id))
         return found[0][0] if found else None
 
     # commands of other processes

@@ -64,7 +64,8 @@ CREATE = (
         wrapped bytea NOT NULL                  -- the key, encrypted with that one
     )""",
     "CREATE INDEX IF NOT EXISTS agents_due ON selfpager.agents (due) WHERE due IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS agents_owned ON selfpager.agents (lease_until) WHERE owner IS NOT NULL",
+    # Not on `lease_until`: every commit and every renewal changes that, and would write all indexes anew.
+    "CREATE INDEX IF NOT EXISTS agents_owned ON selfpager.agents (id) WHERE owner IS NOT NULL",
     """CREATE TABLE IF NOT EXISTS selfpager.home (
         key text PRIMARY KEY,                   -- such as keys: those of the HTTP API
         value text
