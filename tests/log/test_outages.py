@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from tests.support.proxy import Proxy
 
 
-@pytest.fixture
-def proxy(postgres: Postgres) -> Iterator[Proxy]:
-    from tests.support.proxy import Proxy
-
-    proxy = Proxy(postgres.socket)
-    yield proxy
-    proxy.close()
-
-
 def behind(proxy: Proxy, address: str, *, password: str = "") -> str:
     database = address.partition("?")[0].rpartition("/")[2]
     options = "lease_seconds=300&limit_seconds=300&sslmode=disable&gssencmode=disable"
