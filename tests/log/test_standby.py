@@ -232,6 +232,7 @@ def test_a_standby_alone_is_refused_unless_it_is_asked_for(pair: Pair, pair_addr
 
     with Home(pair_address).open("x", embedder=None) as memory:
         memory.archive("one")
+    pair.apply_everything()
     assert pair.standby
     address = f"postgresql://postgres@/{database(pair_address)}?host={pair.standby.sockets}"
     with pytest.raises(UnavailableError, match=r"it takes no writes .* Promote it"):
