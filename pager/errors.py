@@ -70,6 +70,10 @@ class NewerFormatError(StorageError):
     """The database was written by a newer selfpager."""
 
 
+class OlderFormatError(StorageError):
+    """The database cannot be read before it was opened for writing, which brings it up to this format."""
+
+
 def brief(value: object, limit: int = 100) -> str:
     """Return a value as an error shows it, with "…" at its end if it was cut.
 

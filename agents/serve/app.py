@@ -22,7 +22,7 @@ from agents.serve.view import view_routes
 from pager.errors import PagerError, UnavailableError
 from pager.types import Json
 
-ENDPOINTS: list[Endpoint] = [*AGENTS, *TURNS, *MEMORY, *SLEEPS]
+ENDPOINTS: list[Endpoint] = [*AGENTS, *TURNS, *MEMORY, *SLEEPS, *MESSAGES]
 METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"})  # others would have no end
 NO_SCRIPTS = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -31,7 +31,7 @@ def make_app(server: Server) -> Starlette:
     """Return the application. `server` is closed by whoever made it, before the application stops answering."""
     routes: list[BaseRoute] = [
         Route("/healthz", _health), Route("/metrics", _metrics), Route("/openapi.json", _openapi),
-        Route("/docs", _docs), *ENDPOINTS, *MESSAGES, *view_routes(server),
+        Route("/docs", _docs), *ENDPOINTS, *view_routes(server),
     ]  # fmt: skip
     app = Starlette(routes=routes, exception_handlers={404: _nothing_here, 405: _nothing_here})
     app.state.server = server

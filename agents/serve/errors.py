@@ -12,6 +12,7 @@ from pager.errors import (
     AgentLostError,
     InUseError,
     NeedsApprovalError,
+    NewerFormatError,
     NotFoundError,
     OpenCallsError,
     PagerError,
@@ -93,6 +94,7 @@ _REFUSED: dict[type[Exception], tuple[int, str, str]] = {
 # Errors whose text is for whoever runs the server: status, type, message and advice.
 _OURS: dict[type[Exception], tuple[int, str, str, str]] = {
     AgentLostError: (503, "lost", "this worker has lost the agent, to another one or to an outage.", ASK_AGAIN),
+    NewerFormatError: (503, "newer", "this worker is older than the memory of this agent.", ASK_AGAIN),
     InUseError: (409, "in_use", "another program has this agent open.", "Close it there, or POST .../tell."),
     ConfigError: (500, "configuration", "the configuration of this agent cannot be used.", SEE_LOG),
     PagerError: (500, "storage", "the memory of this agent cannot be used now.", SEE_LOG),

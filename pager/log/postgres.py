@@ -6,9 +6,12 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 
 import atexit
 import os
+import re
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import count
 from threading import Lock
 from time import monotonic
 from typing import Any, Self
@@ -22,9 +25,11 @@ from pager.safety.redaction import public_address, redacted
 
 try:
     import psycopg
-    from psycopg import Connection
-    from psycopg.errors import Diagnostic
-    from psycopg.pq import TransactionStatus
+    from psycopg import Connection, Cursor
+    from psycopg.errors import Diagnostic, error_from_result
+    from psycopg.generators import execute
+    from psycopg.pq import ExecStatus, Format, TransactionStatus
+    from psycopg.pq.abc import PGresult
     from psycopg.rows import TupleRow
 except ImportError:
     raise RejectedError(
@@ -34,6 +39,7 @@ except ImportError:
 
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]
+_BYTEA, _BIGINT, _UUID = 17, 20, 2950  # the numbers of these types, in every Postgres
 CONNECTIONS = 8  # of a process, to one address
 FAILURE_SECONDS = 30.0  # then it is worth another try
 
@@ -52,6 +58,37 @@ class _Limited(Connection[TupleRow]):
         """Wait for Postgres, as long as the limit allows."""
         return super().wait(gen, interval, self.limit_seconds if timeout is None else timeout)
 
+    @cached_property
+    def only_cursor(self) -> Cursor[TupleRow]:
+        """Return the cursor of all its statements. To make one takes as long as Postgres takes to commit."""
+        return self.cursor()
+
+    def first_value(self, sql: str, values: Sequence[int | uuid.UUID | bytes]) -> bytes | None:
+        """Run a statement of this program that is prepared once. Return the first value of its first row as text.
+
+        Each commit runs it: what psycopg does around other statements takes as long as Postgres takes for this one.
+        """
+        types, formats, data = zip(*(_on_the_wire(value) for value in values), strict=True)
+        if sql not in self._statements:
+            name, numbers = b"selfpager%d" % len(self._statements), count(1)
+            query = re.sub("%[sb]", lambda _: f"${next(numbers)}", sql)
+            self.pgconn.send_prepare(name, query.encode(), types)
+            self._result()
+            self._statements[sql] = name
+        self.pgconn.send_query_prepared(self._statements[sql], data, formats)
+        result = self._result()
+        return result.get_value(0, 0) if result.ntuples else None
+
+    @cached_property
+    def _statements(self) -> dict[str, bytes]:
+        return {}  # SQL -> its name
+
+    def _result(self) -> PGresult:
+        [result] = self.wait(execute(self.pgconn))
+        if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+            raise error_from_result(result)
+        return result
+
     def notice(self, diagnostic: Diagnostic) -> None:
         """Take note of a warning. Where somebody cancels a commit, Postgres reports success, and warns that it has not
         waited for its standby."""
@@ -63,21 +100,29 @@ class _Limited(Connection[TupleRow]):
             raise _UnconfirmedError("it stopped waiting for its synchronous standby")
 
 
+def _on_the_wire(value: int | uuid.UUID | bytes) -> tuple[int, Format, bytes]:
+    """Return the type of a value in Postgres, and its form."""
+    if isinstance(value, bytes):
+        return _BYTEA, Format.BINARY, value
+    if isinstance(value, int):
+        return _BIGINT, Format.TEXT, b"%d" % value
+    return _UUID, Format.BINARY, value.bytes
+
+
 class Transaction:
     """The statements of one transaction."""
 
-    def __init__(self, connection: Connection[TupleRow]) -> None:
-        self._connection = connection
+    def __init__(self, connection: _Limited) -> None:
+        self._cursor = connection.only_cursor
 
     def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Run a statement and return its rows."""
-        cursor = self._connection.execute(sql.encode(), values)
+        cursor = self._cursor.execute(sql.encode(), values)
         return cursor.fetchall() if cursor.description else []
 
     def run_many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each of these values, in as few round trips as possible."""
-        with self._connection.cursor() as cursor:
-            cursor.executemany(sql.encode(), values)
+        self._cursor.executemany(sql.encode(), values)
 
 
 class Server:
@@ -153,15 +198,26 @@ class Server:
                         transaction.rows(*statement)
                 return found
 
-    def commit(self, *statements: Statement) -> list[Row]:
-        """Do what `tell` does, and note if commits cannot be stored now."""
+    def commit(self, first: Statement, *more: Statement) -> bytes | None:
+        """Do what `tell` does with a statement that every commit runs. Return the first value of its row as text. Note
+        if commits cannot be stored now."""
         try:
-            found = self.tell(*statements)
+            with self._connection() as connection:
+                found = self._commit(connection, first, more)
         except UnavailableError as error:
             self._failure = (monotonic(), error.reason)
             raise
         self._failure = None
         return found
+
+    def _commit(self, connection: _Limited, first: Statement, more: Sequence[Statement]) -> bytes | None:
+        if not more:
+            return connection.first_value(*first)
+        with connection.transaction():
+            transaction, found = Transaction(connection), connection.first_value(*first)
+            for statement in more if found is not None else ():
+                transaction.rows(*statement)
+            return found
 
     @property
     def failure(self) -> str | None:
