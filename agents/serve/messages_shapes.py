@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.serve.calls import KEYED
+
 Object = dict[str, Any]
 Sent = Annotated[Object | None, Field(description="sent on as it is")]
 
@@ -82,7 +84,7 @@ class FrontFailed(BaseModel):
 
 VERSIONS = {"anthropic-version": "Any: the newest form of the API is taken.", "anthropic-beta": "Not looked at."}
 TAKEN = {
-    "Idempotency-Key": "The same key gives the same answer and never begins a second turn.",
+    **KEYED,
     "x-stainless-retry-count": "Of the SDK: above 0 the same request gets the same answer.",
     **VERSIONS,
 }
