@@ -32,6 +32,7 @@ class ToCount(BaseModel):
     output_config: Sent = None
     cache_control: Annotated[Object | None, Field(description="left out: the agent's window has its own marks")] = None
     context_management: Annotated[Object | None, Field(description="not sent: the agent pages its window")] = None
+    diagnostics: Annotated[Object | None, Field(description="not sent")] = None
 
 
 class ToAnswer(ToCount):
@@ -68,10 +69,11 @@ class Counted(BaseModel):
 
 
 class FrontFault(BaseModel):
-    """An error: its type, and what happened."""
+    """An error: its type, and what happened. `details` are for programs."""
 
     type: str
     message: str
+    details: Object | None = None
 
 
 class FrontFailed(BaseModel):
