@@ -19,7 +19,7 @@ from agents.serve.server import Server
 from agents.serve.sleeps import SLEEPS
 from agents.serve.turns import TURNS
 from agents.serve.view import view_routes
-from pager.errors import PagerError
+from pager.errors import PagerError, UnavailableError
 from pager.types import Json
 
 ENDPOINTS: list[Endpoint] = [*AGENTS, *TURNS, *MEMORY, *SLEEPS, *MESSAGES]
@@ -77,14 +77,18 @@ class Observed:
 
 
 async def _health(request: Request) -> Response:
-    """Say whether the home can be used."""
+    """Say whether the home can be used: it can be read, and what was committed last was stored."""
     from anyio import to_thread
 
     server: Server = request.app.state.server
+    home = server.instances.home
     try:
-        await to_thread.run_sync(lambda: server.instances.home.value("keys"))
-    except (PagerError, OSError):
-        return JSONResponse({"status": "down", "home": "it cannot be read"}, 503)
+        await to_thread.run_sync(lambda: home.value("keys"))
+        failure = home.failure()
+    except (PagerError, OSError) as error:
+        failure = error.reason if isinstance(error, UnavailableError) else "it cannot be read"
+    if failure:
+        return JSONResponse({"status": "down", "home": failure}, 503)
     return JSONResponse({"status": "ok", **server.workers.figures})
 
 

@@ -121,9 +121,9 @@ class Call:
             if agent is not None:
                 yield agent.memory
                 return
-        home = self.server.instances.home
-        options = embedders.for_command(home.place(self.agent), None) if searches else NO_EMBEDDER
-        with home.read(self.agent, **options) as reader:
+        instances = self.server.instances
+        options = embedders.for_command(instances.home.place(self.agent), None) if searches else NO_EMBEDDER
+        with instances.read(self.agent, **options) as reader:
             yield reader
 
     async def read(self, work: Callable[[AnyMemory], Result], *, searches: bool = False) -> Result:
