@@ -33,6 +33,7 @@ MESSAGE = "message"
 ADDRESSES = ("postgresql://", "postgres://")  # what a home in Postgres begins with
 NOT_RUN = "This call came with an import and was not run."
 CommandState = Literal["done", "pending", "refused"]
+_MISTYPED = re.compile(r"[a-z][a-z0-9+.-]+:/|postgres(ql)?(:|//)", re.IGNORECASE)  # an address, and not one of those
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -291,4 +292,7 @@ def _places(place: str | Path) -> Places:
         from pager.log.place import Agents
 
         return Agents(place)
+    if isinstance(place, str) and (found := _MISTYPED.match(place)):
+        text = f"a home is a directory, or an address that begins with {ADDRESSES[0]}, and not with {found[0]!r}"
+        raise RejectedError(f"{text}. Correct it; a directory of such a name can be given as ./NAME.")
     return Directories(require_path(place, "the home").expanduser())

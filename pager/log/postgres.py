@@ -6,6 +6,7 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 
 import atexit
 import os
+import re
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ from pager.safety.redaction import public_address, redacted
 try:
     import psycopg
     from psycopg import Connection
-    from psycopg.pq import TransactionStatus
+    from psycopg.pq import Conninfo, TransactionStatus
     from psycopg.rows import TupleRow
 except ImportError:
     raise RejectedError(
@@ -36,6 +37,27 @@ OPTIONS = {  # also in the query of an address: default, least, most
     "lease_seconds": (10.0, 0.1, 3600.0),
     "limit_seconds": (10.0, 0.1, 3600.0),
     "keep_days": (7.0, 0.0, 3650.0),  # of the past of each agent
+}
+
+
+_UNREADABLE = (
+    "the address of the home cannot be read. In a password, / is written as %2F, ? as %3F, # as %23, @ as %40 and % as "
+    "%25; better, leave it out and put it into ~/.pgpass or PGPASSWORD."
+)
+# What to do about a refusal whose text has these words. A refused connection has no code; other languages have others.
+GENERAL_WAY = "Check that it runs and takes this user, then try again; what was acknowledged is there"
+WAYS = {
+    "password": "Check the password in ~/.pgpass, in PGPASSWORD or in the address",
+    "pg_hba.conf": "Let this user and host in there (pg_hba.conf)",
+    "database .* does not exist": "Make the database (createdb), or correct its name in the address",
+    "role .* does not exist": "Make the user (createuser), or correct its name in the address",
+    "resolve host|translate host|connection refused|no such file|timeout": "Check that it runs there: the address has "
+    "its host and port. What was acknowledged is there",
+    "ssl negotiation: |expected authentication request": "What answers there is no Postgres: correct host and port",
+    "support ssl": "Change sslmode in the address, or let the server have TLS",
+    "too many clients|connection slots": f"Raise its max_connections: each process has up to {CONNECTIONS}",
+    "read-only transaction": "It takes no writes, as a standby does: name the primary, or all of them with "
+    "target_session_attrs=read-write",
 }
 
 
@@ -180,14 +202,8 @@ class Server:
         return connection
 
     def _unavailable(self, error: Exception) -> StorageError:
-        reason = redacted(" ".join(str(error).split()), [self._address]) or type(error).__name__
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            way = "Give its user the right to create a schema there (GRANT CREATE ON DATABASE ...)"
-        elif isinstance(error, psycopg.errors.SerializationFailure | BusyError):
-            way = "Try again"
-        else:
-            way = "Check that it runs and takes this user, then try again; what was acknowledged is there"
-        return UnavailableError(f"the Postgres at {self.public} does not do it: {reason}. {way}.")
+        reason = redacted(" ".join(str(error).split()), [self._address]).rstrip(".?") or type(error).__name__
+        return UnavailableError(f"the Postgres at {self.public} cannot be used: {reason}. {_way(error)}.")
 
     def _create_tables(self) -> None:
         with self._connection() as connection:
@@ -204,12 +220,26 @@ class Server:
                 )
 
 
+def _way(error: Exception) -> str:
+    """Return what to do about an error."""
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        way = "Give its user the right to create a schema there (GRANT CREATE ON DATABASE ...)"
+        return f"{way}. If another user has made the schema selfpager, give it that one's rights (GRANT other TO user)"
+    if isinstance(error, psycopg.errors.SerializationFailure | BusyError):
+        return "Try again"
+    text = str(error)
+    return next((way for words, way in WAYS.items() if re.search(words, text, re.IGNORECASE)), GENERAL_WAY)
+
+
 def _own_options(address: str) -> tuple[str, dict[str, float]]:
-    """Return an address without our own options in its query, and these."""
+    """Return an address without our own options in its query, and these. Raises RejectedError if it is none."""
     parts = urlsplit(address)
     options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[tuple[str, str]]()
+    if "@" in parts.path + parts.fragment:
+        raise RejectedError(_UNREADABLE)
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in options:
+            _check_known(name)
             rest.append((name, value))
             continue
         try:
@@ -221,3 +251,12 @@ def _own_options(address: str) -> tuple[str, dict[str, float]]:
             given, unit = f"{name} in the address of the home is {value!r:.40}", name.rpartition("_")[2]
             raise RejectedError(f"{given}; give {unit}, {least:g} to {most:g}.")
     return urlunsplit(parts._replace(query=urlencode(rest))), options
+
+
+def _check_known(name: str) -> None:
+    """Raise RejectedError for a setting that libpq does not have."""
+    if name not in {each.keyword.decode() for each in Conninfo.get_defaults()}:
+        if not name.isidentifier():  # a piece of a password
+            raise RejectedError(_UNREADABLE)
+        ours = ", ".join(OPTIONS)
+        raise RejectedError(f"the address of the home has a setting {name!r}; there are {ours}, and those of libpq.")

@@ -7,12 +7,14 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.serve.conftest import Place, events, wait_until
 from tests.serve.test_kill import Gate, process
+from tests.support.cli import command_line
 from tests.support.postgres import Postgres
 
 TURNS = "/v1/agents/notes/turns"
@@ -111,3 +113,13 @@ def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, pos
         finally:
             postgres.start()
         wait_until(lambda: client.get("/healthz").status_code == 200)
+
+
+@pytest.mark.parametrize(
+    "url", ["10.0.0.7:8300", "http://", "http://10.0.0.7:8300/v1", "http://me:pw1234@10.0.0.7:8300"]
+)
+def test_an_address_at_which_nobody_can_reach_it_is_refused(tmp_path: Path, url: str) -> None:
+    refused = command_line("serve", "--home", tmp_path / "home", "--advertise", url)
+    assert refused.code == 2
+    assert "give an address such as http://10.0.0.7:8300" in refused.err
+    assert "pw1234" not in refused.err
