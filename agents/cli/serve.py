@@ -20,7 +20,7 @@ from pager.safety.redaction import redacted
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class WorkerUrl(click.ParamType):
+class WorkerUrl(click.types.StringParamType):
     """Where other workers reach this one: to it the path of a request is added."""
 
     name = "url"

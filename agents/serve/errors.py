@@ -12,10 +12,12 @@ from pager.errors import (
     AgentLostError,
     InUseError,
     NeedsApprovalError,
+    NewerFormatError,
     NotFoundError,
     OpenCallsError,
     PagerError,
     RejectedError,
+    UnavailableError,
 )
 from pager.safety.redaction import redacted
 from pager.types import Json
@@ -72,9 +74,12 @@ def as_api_error(error: BaseException) -> ApiError:
     for kind, (status, name, advice) in _REFUSED.items():
         if isinstance(error, kind):
             return ApiError(status, name, redacted(str(error)), advice)
+    if isinstance(error, UnavailableError):
+        text = f"the memory of this agent cannot be used now: {error.reason}."
+        return ApiError(503, "unavailable", text, ASK_AGAIN, {"Retry-After": "5"})
     for kind, (status, name, message, advice) in _OURS.items():
         if isinstance(error, kind):
-            return ApiError(status, name, message, advice)
+            return ApiError(status, name, message, advice, {"Retry-After": "1"} if status == 503 else None)
     return ApiError(500, "internal", "something went wrong here.", SEE_LOG)
 
 
@@ -89,6 +94,7 @@ _REFUSED: dict[type[Exception], tuple[int, str, str]] = {
 # Errors whose text is for whoever runs the server: status, type, message and advice.
 _OURS: dict[type[Exception], tuple[int, str, str, str]] = {
     AgentLostError: (503, "lost", "this worker has lost the agent, to another one or to an outage.", ASK_AGAIN),
+    NewerFormatError: (503, "newer", "this worker is older than the memory of this agent.", ASK_AGAIN),
     InUseError: (409, "in_use", "another program has this agent open.", "Close it there, or POST .../tell."),
     ConfigError: (500, "configuration", "the configuration of this agent cannot be used.", SEE_LOG),
     PagerError: (500, "storage", "the memory of this agent cannot be used now.", SEE_LOG),

@@ -53,22 +53,21 @@ class _OwnDirectory:
         os.close(self._lock)
 
 
-_using = Lock()  # of what follows
-_own: _OwnDirectory | None = None
-
-
 class Cache:
     """An empty directory, from construction to `close`."""
 
+    _own: _OwnDirectory | None = None  # of the class: a process has one
+    _using = Lock()
+
     def __init__(self) -> None:
-        global _own
         try:
-            with _using:
-                if _own is None or not _own.is_usable:
-                    _own = _OwnDirectory()
-                self._of = _own
-                self.path = Path(tempfile.mkdtemp(prefix="", dir=_own.path))
-                _own.caches += 1
+            with Cache._using:
+                own = Cache._own
+                if own is None or not own.is_usable:
+                    own = Cache._own = _OwnDirectory()
+                self.path = Path(tempfile.mkdtemp(prefix="", dir=own.path))
+                own.caches += 1
+                self._of = own
         except OSError as error:
             way = "Choose another one with TMPDIR"
             raise StorageError(f"no directory can be made in {root()} ({error.strerror}). {way}.") from None
@@ -76,16 +75,15 @@ class Cache:
 
     def close(self) -> None:
         """Delete the directory."""
-        global _own
         if self._is_closed or self._of.process != os.getpid():
             return
         self._is_closed = True
         shutil.rmtree(self.path, ignore_errors=True)
-        with _using:
+        with Cache._using:
             self._of.caches -= 1
             if not self._of.caches:
                 self._of.close()
-                _own = None if _own is self._of else _own
+                Cache._own = None if Cache._own is self._of else Cache._own
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from pager.log.postgres import Server
+from pager.store.schema import VERSION
 
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
 # lasts to claim it: then it is offered again. What another one takes at this moment is passed over.
@@ -11,11 +12,11 @@ _TAKE = """
     UPDATE selfpager.agents SET due = clock_timestamp() + make_interval(secs => %s)
     WHERE id IN (
         SELECT id FROM selfpager.agents
-        WHERE (due <= clock_timestamp()
+        WHERE ((due <= clock_timestamp()
                 AND (owner IS NULL OR lease_until < clock_timestamp() OR owner::json ->> 'worker' = %s))
-            OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL OR due <= clock_timestamp()))
+            OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL OR due <= clock_timestamp())))
+            AND seq > 0 AND strpos(name, '/') = 0 AND format <= %s
         ORDER BY due NULLS FIRST LIMIT %s FOR UPDATE SKIP LOCKED)
-        AND seq > 0 AND strpos(name, '/') = 0
     RETURNING name"""
 _END = """
     UPDATE selfpager.agents a SET due = CASE
@@ -52,7 +53,8 @@ class HomeRows:
 
     def take_due(self, limit: int) -> list[str]:
         """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
-        found = [row[0] for row in self._server.ask(_TAKE, (self._server.lease_seconds, self._server.worker, limit))]
+        values = (self._server.lease_seconds, self._server.worker, VERSION, limit)
+        found = [row[0] for row in self._server.ask(_TAKE, values)]
         self._due.update(dict.fromkeys(found))
         return found
 

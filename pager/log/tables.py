@@ -17,8 +17,9 @@ CREATE = (
         seq bigint NOT NULL DEFAULT 0,          -- the number of the last commit
         folded bigint NOT NULL DEFAULT 0        -- commits up to this one are in the newest base
     ) WITH (fillfactor = 50)""",  # half of each page is for new versions of its rows: no index is written then
+    # A commit has changed the row of its agent. A foreign key would look it up again, and lock it once more.
     """CREATE TABLE IF NOT EXISTS selfpager.commits (
-        agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
+        agent bigint NOT NULL,
         seq bigint NOT NULL,
         part integer NOT NULL,                  -- a commit of many pages has several rows
         at timestamptz NOT NULL,                -- on the clock of this Postgres

@@ -25,6 +25,7 @@ from agents.serve.messages_records import mark_sent
 from agents.serve.messages_request import read
 from agents.serve.messages_turn import Turn
 from pager.types import Json
+from tests.serve.conftest import wait_until
 from tests.standin import Reply, call
 from tests.support.front import WEATHER, Chat, Front, front_in, said_in, text_of
 
@@ -241,6 +242,39 @@ def test_killed_between_request_and_answer_the_request_sent_again_is_one_turn(tm
         front.open()
 
 
+@pytest.mark.slow
+def test_killed_in_a_turn_it_is_gone_on_with_unasked_as_the_client_asked(tmp_path: Path) -> None:
+    body: Any = {**HELLO, "tools": [WEATHER], "system": "Speak like a pirate.", "max_tokens": 321}
+    due = tmp_path / "home" / ".due" / "clerk"
+    with front_in(tmp_path) as front:
+        front.close()
+        with server_to_kill(front, tmp_path) as (process, url):
+
+            def dies(_: Json) -> Reply:
+                os.kill(process.pid, signal.SIGKILL)
+                return Reply("nobody hears this")
+
+            front.provider.replies = dies
+            with client_of(front, url) as client, pytest.raises(anthropic.APIConnectionError):
+                client.messages.create(**body)
+            process.wait()
+        front.provider.replies = lambda _: Reply("I look.", call("get_weather", {"city": "Porto"}))
+        with server_to_kill(front, tmp_path) as (_, url), client_of(front, url) as client:
+            wait_until(lambda: not due.exists())
+            answer = client.messages.create(**body)
+            assert ([block.type for block in answer.content], answer.stop_reason) == (["text", "tool_use"], "tool_use")
+            front.provider.replies = lambda _: Reply("It is sunny.")
+            result = {"type": "tool_result", "tool_use_id": answer.content[1].id, "content": "sunny"}  # type: ignore[union-attr]
+            content = [block.to_dict() for block in answer.content]
+            history = [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
+            assert text_of(client.messages.create(**{**body, "messages": body["messages"] + history})) == "It is sunny."
+        [_, alone, last] = front.requests
+        assert alone["max_tokens"] == 321
+        assert alone["tools"] == last["tools"]
+        assert alone["system"][0]["text"].endswith("Speak like a pirate.")
+        front.open()
+
+
 class Numbers(Model):
     """Answers with a number that no other reply has; on demand with a call of the client's tool."""
 
@@ -394,7 +428,7 @@ def test_the_model_sees_the_history_of_who_asks_and_nothing_else(
         run(agent, turn)
         mark_sent(agent.memory, turn.digest)
         assert turn.answer is not None
-        if len(model.requests) > before and move != "elsewhere":
+        if len(model.requests) > before:
             _compare(model.requests[-1], history, elsewhere)
         content = [dict(block) for block in turn.answer.content]
         history.append({"role": "assistant", "content": _plain(content)})

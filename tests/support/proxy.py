@@ -68,7 +68,12 @@ class Proxy:
                     client.close()
                     continue
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(self._target)
+                try:
+                    server.connect(self._target)
+                except OSError:  # nobody is there
+                    client.close()
+                    server.close()
+                    continue
                 self._open += [client, server]
             Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 

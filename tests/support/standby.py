@@ -251,7 +251,8 @@ class Pair:
         follows = f"""SELECT count(*) FROM pg_stat_replication
                       WHERE application_name = 'standby' AND (state, sync_state) = ('streaming', '{state}')"""
         wait = "SELECT pg_sleep(0.02)"
-        with psycopg.connect(f"postgresql://postgres@/postgres?host={self.primary.sockets}") as connection:
+        place = f"postgresql://postgres@/postgres?host={self.primary.sockets}"
+        with psycopg.connect(place, autocommit=True) as connection:  # within a transaction nothing changes
             for _ in range(1500):
                 if connection.execute(follows.encode()).fetchone() == (1,):
                     return
