@@ -32,7 +32,6 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/messages-front.md", "from anthropic import Anthropic"): "needs a server; see tests/serve/test_messages.py",
     ("docs/frameworks/hermes.md", "memory:"): "a file of Hermes, not of an agent",
     ("docs/fleet.md", "createdb selfpager"): NO_POSTGRES,
-    ("docs/fleet.md", "selfpager chat assistant.yaml"): NO_POSTGRES,
     ("docs/fleet.md", "selfpager export assistant a.db --home ./state"): "there is no such agent",
     ("docs/fleet.md", "selfpager restore assistant --at 2026-05-03T14:30+02:00 --as assistant-before"): NO_POSTGRES,
     ("docs/fleet.md", "pip install 'selfpager[encryption]'                    # cryptography"): NO_POSTGRES,
