@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from agents.testing import Reply, call, stall
 from tests.serve.conftest import Place, arriving, events, wait_until
 from tests.serve.test_kill import Gate, process
+from tests.support.cli import command_line
 from tests.support.postgres import Postgres, rows_of
 
 TURNS = "/v1/agents/notes/turns"
@@ -163,3 +165,13 @@ def test_an_agent_that_is_too_new_says_so(fleet: Place) -> None:
         answer = client.post(TURNS, json={"text": "1"})
         assert (answer.status_code, answer.json()["error"]["type"]) == (503, "newer")
         assert client.get("/v1/agents").json()["agents"] == ["notes"]
+
+
+@pytest.mark.parametrize(
+    "url", ["10.0.0.7:8300", "http://", "http://10.0.0.7:8300/v1", "http://me:pw1234@10.0.0.7:8300"]
+)
+def test_an_address_at_which_nobody_can_reach_it_is_refused(tmp_path: Path, url: str) -> None:
+    refused = command_line("serve", "--home", tmp_path / "home", "--advertise", url)
+    assert refused.code == 2
+    assert "give an address such as http://10.0.0.7:8300" in refused.err
+    assert "pw1234" not in refused.err
