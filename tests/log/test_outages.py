@@ -320,7 +320,7 @@ def test_a_commit_whose_connection_is_ended_by_an_operator_is_unknown(home: Home
             ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
             while not server.ask(ended):
                 pass
-            with pytest.raises(AgentLostError, match="nobody knows if its last commit was stored .*terminating"):
+            with pytest.raises(AgentLostError, match=r"nobody knows if its last commit was stored .*terminating"):
                 second.result()
     memory.close()
     judge(address, texts, unknown=0)
