@@ -112,7 +112,7 @@ def _judged(fleet: Fleet, clients: Clients) -> Verdict:
         know_formats(0)
     if late:
         verdict.broken.append(f"{late} messages were not read in {DRAIN_SECONDS:g} s")
-    verdict.broken += _claims(fleet)
+    verdict.broken += [*_claims(fleet), *_strangers(fleet)]
     return verdict
 
 
@@ -128,3 +128,9 @@ def _claims(fleet: Fleet) -> list[str]:
         for name, format_, pid in found
         if pid in known and format_ > least + known[pid]
     ]
+
+
+def _strangers(fleet: Fleet) -> list[str]:
+    """Return commits of workers to agents that were another's."""
+    found = fleet.postgres.run("SELECT name, seq, port, owner::json ->> 'url' FROM strangers", DATABASE)
+    return [f"{port} has made commit {seq} of {name}, which was {owner}'s" for name, seq, port, owner in found]
