@@ -290,7 +290,7 @@ def _told(error: Exception) -> tuple[int, str, dict[str, str]]:
             return 529, redacted(str(error)), {"retry-after": str(seconds)}
         case _:
             told = as_api_error(error)
-            retry = NO_RETRY if isinstance(error, PagerError) and told.status != 503 else {}  # noqa: PLR2004 - HTTP
+            retry = NO_RETRY if isinstance(error, PagerError) and told.status != 503 else {}
             return told.status, f"{told.message} {told.advice}".strip(), {**told.headers, **retry}
 
 

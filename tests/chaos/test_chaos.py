@@ -1,5 +1,5 @@
-"""A small fleet, with one fault of each kind, and fleets without a part of the protocol. `make chaos` is the first for an
-hour. That the sequence is needed is in tests/log/test_mutants.py: only a Postgres that loses commits shows it."""
+"""A small fleet, with one fault of each kind, and fleets without a part of the protocol. `make chaos` is the first for
+an hour. That the sequence is needed is in tests/log/test_mutants.py: only a Postgres that loses commits shows it."""
 
 from __future__ import annotations
 
