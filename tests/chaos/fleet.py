@@ -68,7 +68,12 @@ class Story:
 
     def tell(self, text: str) -> None:
         with self._lock:
-            self._file.write(f"{time.monotonic() - self._begin:9.3f} {text}\n")
+            if not self._file.closed:  # some client may still wait for an answer
+                self._file.write(f"{time.monotonic() - self._begin:9.3f} {text}\n")
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
 
 
 class Worker:
@@ -197,6 +202,7 @@ class Fleet:
         for worker in self.workers:
             worker.close()
         self.postgres.close()
+        self.story.close()
 
 
 def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
