@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 
 from pager.arguments import require_path
 from pager.clock import Clock, Moment, SystemClock, span_start
-from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
+from pager.errors import InUseError, NoAgentError, RejectedError, StorageError
 from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.store import Store
@@ -83,12 +83,12 @@ class Home:
         return self._places.place(name)
 
     def existing(self, name: str) -> Place:
-        """Return the place of an agent that exists. Raises NotFoundError with the names of those that do."""
+        """Return the place of an agent that exists. Raises NoAgentError with the names of those that do."""
         place = self.place(name)
         if place.exists():
             return place
         others = f"there are: {names}" if (names := ", ".join(self.names())) else "no agent exists there yet"
-        raise NotFoundError(f"there is no agent {name!r} in {self.address}; {others}.")
+        raise NoAgentError(f"there is no agent {name!r} in {self.address}; {others}.")
 
     def open(self, name: str, **options: Any) -> Memory:
         """Open an agent for writing; create it if it does not exist. Takes the options of `Memory.open`."""

@@ -151,9 +151,7 @@ async def _answered(request: Request, handle: Callable[[Call, str], Awaitable[Re
     try:
         call = await let_in(request, "write")
         await call.raw_body(LARGEST_BODY)
-        if call.server.forward:
-            return await call.somewhere(lambda call: handle(call, request_id))
-        return await handle(call, request_id)
+        return await call.somewhere(lambda call: handle(call, request_id), repeats=True)
     except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
         status, message, headers = _told(error)
         request.state.error = error

@@ -8,8 +8,8 @@ import asyncio
 import re
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
-from uuid import uuid4
 
 from starlette.responses import Response, StreamingResponse
 
@@ -29,6 +29,7 @@ from agents.serve.server import Server
 from pager.home import MESSAGE
 from pager.types import Json
 
+HOLD_BACK_SECONDS = 10.0  # before a stream begins without a word: until then an error has its own status
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
 
 
@@ -91,15 +92,13 @@ async def approve(call: Call) -> Response:
     """Allow or deny a call that waits for a person, and go on."""
     allowed, call_id = await call.body(Allowed), call.request.path_params["call"]
 
-    key = call.request.headers.get("idempotency-key", "")
-
     def waiting() -> bool:
         with call.reading() as memory:
-            return records.load(memory, key) is not None or any(
+            return records.load(memory, call.key) is not None or any(
                 each.id == call_id and each.awaits_approval for each in memory.open_calls
             )
 
-    if not call.server.runs.find(call.agent, key) and not await call.in_thread(waiting):
+    if not call.server.runs.find(call.agent, call.key) and not await call.in_thread(waiting):
         raise ApiError(404, "not_found", "no call of this id waits for approval.", "GET .../{id} lists those that do.")
     call.server.workers.approve(call.agent, call_id, allowed=allowed.allow)
     return await _go_on(call, "approval", call_id, allowed.allow)
@@ -119,7 +118,7 @@ async def task(call: Call) -> Response:
 
     run = _begin(call, "task", records.digest("task", asked.text), begin)
     if _wants_events(call):
-        return _stream(call, run)
+        return await _stream(call, run)
     await _wait(call, run, until_begun=True)
     return call.json({"key": run.key, "task": await call.in_thread(partial(_task, call))}, 202, idempotency_key=run.key)
 
@@ -166,7 +165,7 @@ async def _go_on(call: Call, *what: object) -> Response:
 
 def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = False) -> Run:
     """Return the run of the request's key; if it is a new one, with its job in the agent's line."""
-    key = call.request.headers.get("idempotency-key") or uuid4().hex
+    key = call.key
     if not KEY.fullmatch(key):
         text = "an Idempotency-Key is made of letters, digits, '.', '_', ':', '~' and '-', at most 200."
         raise ApiError(400, "rejected", text, "Use a UUID, for example.")
@@ -205,7 +204,7 @@ def _last_event(call: Call) -> int:
 
 async def _answer(call: Call, run: Run, *, waits: bool = True) -> Response:
     if _wants_events(call):
-        return _stream(call, run)
+        return await _stream(call, run)
     if waits:
         await _wait(call, run)
     if run.ended_at is None:
@@ -229,8 +228,13 @@ async def _wait(call: Call, run: Run, *, until_begun: bool = False) -> None:
         raise run.error
 
 
-def _stream(call: Call, run: Run) -> Response:
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Idempotency-Key": run.key}
+async def _stream(call: Call, run: Run) -> Response:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HOLD_BACK_SECONDS):
+            await run.wait(until_begun=True)
+    if run.error and not run.began:
+        raise run.error
+    headers = {"X-Accel-Buffering": "no", "Idempotency-Key": run.key}
     return StreamingResponse(run.events(_last_event(call)), headers=headers, media_type="text/event-stream")
 
 

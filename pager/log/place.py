@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
-from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError
 from pager.log.cache import Cache, root
 from pager.log.claim import Claim
 from pager.log.commands import CommandRows, seal_commands
@@ -195,7 +195,7 @@ class PostgresPlace(Place):
         """Restore a copy of what was last committed."""
         state = self._rows.state(self._row_name)
         if state is None or not state.seq:
-            raise NotFoundError(f"there is no memory in {self.name}; Memory.open makes one.")
+            raise NoAgentError(f"there is no memory in {self.name}; Memory.open makes one.")
         cache = Cache()
         try:
             files = AgentFiles(cache.path)
@@ -210,7 +210,7 @@ class PostgresPlace(Place):
         """Restore a copy of what was last committed, and copy that."""
         state, pending = self._rows.state(self._row_name), inbox.pack(self.commands)
         if state is None:
-            raise NotFoundError(f"there is no memory in {self.name}.")
+            raise NoAgentError(f"there is no memory in {self.name}.")
         with closing(Cache()) as cache:
             database = AgentFiles(cache.path).database
             self._rows.states.restore(state.agent, database)
@@ -220,7 +220,7 @@ class PostgresPlace(Place):
         """Restore an earlier state, as far back as `keep_days` reaches."""
         state = self._rows.state(self._row_name)
         if state is None or not state.seq:
-            raise NotFoundError(f"there is no memory in {self.name}.")
+            raise NoAgentError(f"there is no memory in {self.name}.")
         self._rows.states.restore(state.agent, aside.files.database, at)
 
     def change_key(self, clock: Clock) -> int:
@@ -257,7 +257,7 @@ class PostgresPlace(Place):
         """Return the commands in its rows."""
         state = self._rows.state(self._row_name)
         if state is None:
-            raise NotFoundError(f"there is no agent {self.name}.")
+            raise NoAgentError(f"there is no agent {self.name}.")
         return CommandRows(self._rows, state.agent)
 
     def helper(self, call_id: str) -> Place:

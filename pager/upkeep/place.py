@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pager.clock import Clock
-from pager.errors import NotFoundError, RejectedError, StorageError
+from pager.errors import NoAgentError, RejectedError, StorageError
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
@@ -60,7 +60,7 @@ class Place(ABC):
 
     @abstractmethod
     def read(self, clock: Clock) -> Opened:
-        """Open it for reading. Raises NotFoundError if there is none."""
+        """Open it for reading. Raises NoAgentError if there is none."""
 
     @abstractmethod
     def restore(self, at: datetime, aside: "Directory") -> None:
@@ -133,7 +133,7 @@ class Directory(Place):
     def version(self) -> object:
         """Return what changes in the database and its log with each commit."""
         files = [self.files.database.stat()]
-        with suppress(FileNotFoundError):
+        with suppress(FileNoAgentError):
             files.append(self.files.write_ahead_log.stat())
         # Readers make an empty log, which says nothing.
         return [(each.st_dev, each.st_ino, each.st_mtime_ns, each.st_size) for each in files if each.st_size]
@@ -172,7 +172,7 @@ class Directory(Place):
             why = f"cannot be read ({error.strerror}). Give another directory"
             raise StorageError(f"{self.files.directory} {why}.") from None
         if not exists:
-            raise NotFoundError(f"there is no memory in {self.files.directory}; Memory.open makes one.")
+            raise NoAgentError(f"there is no memory in {self.files.directory}; Memory.open makes one.")
         return Opened(Store(self.files.database, clock, read_only=True), self.files.index, self.commands, lambda: None)
 
     def restore(self, at: datetime, aside: "Directory") -> None:
