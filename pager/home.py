@@ -197,13 +197,16 @@ class Home:
 
     @contextmanager
     def remove_if_failed(self, name: str) -> Generator[None]:
-        """Delete the agent again if the block fails and there was no agent of this name before."""
+        """Delete the agent again if the block fails and there was no agent of this name before.
+
+        Not if it fails with InUseError: then somebody else is making it.
+        """
         place = self.place(name)
         existed = place.is_taken()
         try:
             yield
-        except BaseException:
-            if not existed:
+        except BaseException as error:
+            if not existed and not isinstance(error, InUseError):
                 place.discard()
             raise
 
@@ -215,7 +218,7 @@ class Home:
         """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can."""
         command = inbox.send(self.existing(name).commands, kind, arguments, self._clock)
         if kind == MESSAGE:
-            self._places.set_due(name, self._clock.now())
+            self.set_due(name, self._clock.now())
             return CommandOutcome(command, "pending")
         self.apply_pending(name)
         return self.outcomes(name, [command])[0]
@@ -251,7 +254,7 @@ class Home:
 
     def set_due(self, name: str, at: datetime | None) -> None:
         """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
-        self._places.set_due(check_name(name), at)
+        self._places.set_due(check_name(name), self._clock.now(), at)
 
     def take_due(self, limit: int = 100) -> list[str]:
         """Return agents that want to be visited now, also those whose owner has died at work."""

@@ -180,6 +180,13 @@ class Runs:
             if self._runs.get((agent, run.key)) is run:
                 del self._runs[agent, run.key]
 
+    def forget(self, agent: str) -> None:
+        """Forget all runs of an agent that was removed, with what was said in them."""
+        with self._lock:
+            self._runs = {key: run for key, run in self._runs.items() if key[0] != agent}
+            self._ended = deque((name, run) for name, run in self._ended if name != agent)
+            self._bytes = sum(run.size for _, run in self._ended)
+
     def keep(self, agent: str, run: Run) -> None:
         """Keep a run that has ended, for an hour. The oldest are forgotten, also while all are too large together."""
         with self._lock:

@@ -30,7 +30,8 @@ except ImportError:
     ) from None
 
 Row = tuple[Any, ...]
-Statement = tuple[str, Sequence[Any]]
+Values = Sequence[Any] | Mapping[str, Any]
+Statement = tuple[str, Values]
 CONNECTIONS = 8  # of a process, to one address
 OPTIONS = {  # also in the query of an address: default, least, most
     "lease_seconds": (10.0, 0.1, 3600.0),
@@ -59,7 +60,7 @@ class Transaction:
     def __init__(self, connection: Connection[TupleRow]) -> None:
         self._connection = connection
 
-    def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
         """Run a statement and return its rows."""
         cursor = self._connection.execute(sql.encode(), values)
         return cursor.fetchall() if cursor.description else []
@@ -114,7 +115,7 @@ class Server:
                     del self._made[key]
             self._pool.close()
 
-    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def ask(self, sql: str, values: Values = ()) -> list[Row]:
         """Run a statement that may run twice, and return its rows."""
         with suppress(UnavailableError):
             return self.tell((sql, values))

@@ -9,6 +9,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pager.log.claim import Claim
@@ -61,6 +62,7 @@ class Rows:
         self.server = server
         self.keys = Keys(server)
         self.states = States(server, self.keys)
+        self.noted: dict[str, datetime | None] = {}  # when agents are due, as this process has stored it as their owner
 
     def names(self) -> list[str]:
         """Return the names of all agents that are not helpers, sorted."""
@@ -94,6 +96,7 @@ class Rows:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
         mine, lease = uuid.uuid4(), self.server.lease_seconds
         found = self.server.ask(_CLAIM, (mine, json.dumps(owner), lease, name, VERSION, mine))
+        self.noted.pop(name, None)  # another owner may have stored another time
         return Claim(*found[0]) if found else None
 
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:

@@ -133,7 +133,7 @@ class Directory(Place):
     def version(self) -> object:
         """Return what changes in the database and its log with each commit."""
         files = [self.files.database.stat()]
-        with suppress(FileNoAgentError):
+        with suppress(FileNotFoundError):
             files.append(self.files.write_ahead_log.stat())
         # Readers make an empty log, which says nothing.
         return [(each.st_dev, each.st_ino, each.st_mtime_ns, each.st_size) for each in files if each.st_size]
@@ -278,7 +278,7 @@ class Places(ABC):
         """Replace a value by what `change` makes of it, while no other process changes it. Return it."""
 
     @abstractmethod
-    def set_due(self, name: str, at: datetime | None) -> None:
+    def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
 
     @abstractmethod
@@ -337,7 +337,7 @@ class Directories(Places):
         """Replace a file."""
         return home_files.change_value(self._path, key, change)
 
-    def set_due(self, name: str, at: datetime | None) -> None:
+    def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Write a file, or delete it."""
         home_files.set_due(self._path, name, at)
 
@@ -348,13 +348,13 @@ class Directories(Places):
 
     def begin_work(self, name: str, now: datetime) -> None:
         """Want a visit at once, until the work has ended."""
-        self.set_due(name, now)
+        self.set_due(name, now, now)
 
     def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
         """Look for messages after the file was written: one that comes now writes it again."""
-        self.set_due(name, due)
+        self.set_due(name, now, due)
         if takes_messages and self.place(name).commands.ids():
-            self.set_due(name, now)
+            self.set_due(name, now, now)
 
     def advertise(self, url: str) -> None:
         """Do nothing: one process has the directory."""
