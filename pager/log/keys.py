@@ -36,7 +36,7 @@ def master_keys(environ: Mapping[str, str] | None = None) -> dict[str, bytes]:
             raise StorageError(f"${VARIABLE} and ${FILE_VARIABLE} are both set; keep one of them.")
         where = file
         try:
-            if os.stat(file).st_mode & OF_OTHERS:
+            if Path(file).stat().st_mode & OF_OTHERS:
                 raise StorageError(f"the master key in {file} is open to every user of this machine: chmod o= {file}")
             text = Path(file).read_text("ascii")
         except (OSError, ValueError) as error:
