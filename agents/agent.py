@@ -212,21 +212,25 @@ class Agent:
                     also()
             yield from self._loop.run()
 
-    def stream_told(self, tell: Callable[[], bool], *, elsewhere: Collection[str] = ()) -> Generator[Event]:
+    def stream_told(
+        self, tell: Callable[[], bool], *, elsewhere: Collection[str] = (), also: Callable[[], object] = lambda: None
+    ) -> Generator[Event]:
         """Yield what happens until that is answered which `tell` appends to the memory, when no other turn runs.
 
         If it returns False, nothing is asked. Calls of the tools `elsewhere`, which `memory.offer` has told the model
         of, are left to the caller: the turn stops with the reason `calls`, and goes on when they have their results.
-        What was offered is withdrawn at the end.
+        `also` is called in the transaction that stores a reply. What was offered is withdrawn at the end.
         """
-        return self._observed(self._answer_told(tell, elsewhere))
+        return self._observed(self._answer_told(tell, elsewhere, also))
 
-    def _answer_told(self, tell: Callable[[], bool], elsewhere: Collection[str]) -> Generator[Event]:
+    def _answer_told(
+        self, tell: Callable[[], bool], elsewhere: Collection[str], also: Callable[[], object]
+    ) -> Generator[Event]:
         with self._hold():
             self.meter.start()
             try:
                 if tell():
-                    yield from self._loop.run(elsewhere=elsewhere)
+                    yield from self._loop.run(also, elsewhere=elsewhere)
                 else:
                     yield Stopped("answered")
             finally:

@@ -4,7 +4,7 @@
 ['assistant', 'notes']
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -37,9 +37,10 @@ class AgentOverview:
     error: str = ""
 
 
-def overview(home: Home) -> Iterator[AgentOverview]:
-    """Yield the agents of a home by their names. One that cannot be read is there with its error."""
-    for name in home.names():
+def overview(home: Home, names: Iterable[str] | None = None) -> Iterator[AgentOverview]:
+    """Yield the agents of a home by their names, or those that are named. One that cannot be read is there with its
+    error."""
+    for name in home.names() if names is None else names:
         try:
             with home.read(name, embedder=None) as reader, reader.read_snapshot():
                 yield overview_of(home, name, reader, running=bool(home.owner(name)))

@@ -56,12 +56,26 @@ class StorageError(PagerError):
     """The disk or the database refused; the last committed state is kept."""
 
 
+class UnavailableError(StorageError):
+    """The home cannot be used now. `reason` says why in a few words that name no place. If `is_refused`, nothing was
+    stored; else nobody knows."""
+
+    def __init__(self, text: str, reason: str = "it cannot be reached", *, is_refused: bool = False) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.is_refused = is_refused
+
+
 class AgentLostError(StorageError):
     """This process does not own the agent any more, or cannot know. What was acknowledged is stored; open it again."""
 
 
 class NewerFormatError(StorageError):
     """The database was written by a newer selfpager."""
+
+
+class OlderFormatError(StorageError):
+    """The database cannot be read before it was opened for writing, which brings it up to this format."""
 
 
 def brief(value: object, limit: int = 100) -> str:

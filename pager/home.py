@@ -11,7 +11,6 @@ address, `postgresql://user@host/database`; docs/fleet.md says what it keeps.
 """
 
 import os
-import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -27,13 +26,13 @@ from pager.reader import MemoryReader
 from pager.store import Store
 from pager.upkeep import export as exports
 from pager.upkeep import inbox
-from pager.upkeep.place import Directories, Directory, Place, Places
+from pager.upkeep.place import NAME, Directories, Directory, Place, Places
 
 MESSAGE = "message"
 ADDRESSES = ("postgresql://", "postgres://")  # what a home in Postgres begins with
 NOT_RUN = "This call came with an import and was not run."
 CommandState = Literal["done", "pending", "refused"]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SHOWN = 20  # names of agents in an error
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +68,10 @@ class Home:
         """Return its directory or its address, without a password."""
         return self._places.address
 
-    def names(self) -> list[str]:
-        """Return the names of all agents, sorted."""
-        return [name for name in self._places.names() if _NAME.fullmatch(name)]
+    def names(self, *, begin: str = "", limit: int | None = None, tenant: str | None = None) -> list[str]:
+        """Return the names of all agents, sorted; or a page of them, from `begin` on. With `tenant` only those of that
+        one, by their names in the home; "" for those that have none."""
+        return self._places.names(begin, limit, tenant)
 
     def exists(self, name: str) -> bool:
         """Return True if there is an agent of this name."""
@@ -87,7 +87,9 @@ class Home:
         place = self.place(name)
         if place.exists():
             return place
-        others = f"there are: {names}" if (names := ", ".join(self.names())) else "no agent exists there yet"
+        names = self.names(limit=SHOWN + 1)
+        more = ", and more; `selfpager list` lists them" if len(names) > SHOWN else ""
+        others = f"there are: {', '.join(names[:SHOWN])}{more}" if names else "no agent exists there yet"
         raise NoAgentError(f"there is no agent {name!r} in {self.address}; {others}.")
 
     def open(self, name: str, **options: Any) -> Memory:
@@ -273,6 +275,11 @@ class Home:
         """Let others know where this process takes requests for the agents that it has open."""
         self._places.advertise(url)
 
+    def failure(self) -> str | None:
+        """Return why nothing can be stored here, as far as this process has tried in the last half minute; else None.
+        It names no place."""
+        return self._places.failure()
+
     def outcomes(self, name: str, commands: Iterable[str]) -> list[CommandOutcome]:
         """Return the state of commands by their ids."""
         with self.read(name) as reader:
@@ -283,7 +290,7 @@ class Home:
 
 def check_name(name: str) -> str:
     """Return a name that an agent can have. Raises RejectedError for any other."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(name, str) or not NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         way = "use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 64"
         raise RejectedError(f"{name!r} cannot be an agent's name: {way}.")
     return name

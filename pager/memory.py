@@ -849,10 +849,11 @@ class Memory:
         return problems
 
     @locked
-    def save_value(self, key: str, value: str | None) -> None:
-        """Store a value for the program that uses this memory, with the same durability; None deletes it."""
+    def save_value(self, key: str, value: str | None, *, durable: bool = True) -> None:
+        """Store a value for the program that uses this memory; None deletes it. Without `durable` the disk has it with
+        the next change at the latest: until then a power cut takes it back."""
         optional_text(value, f"the value {key!r}")
-        with self._store.transaction():
+        with self._store.transaction(durable=durable):
             self._store.settings.put(f"{PROGRAM_VALUE}{key}", value)
 
     # explanations

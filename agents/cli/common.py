@@ -27,6 +27,7 @@ DONE, FAILED, USAGE, LIMIT, INTERRUPTED = 0, 1, 2, 3, 130
 STOPPED = {"answered": DONE, "done": DONE, "failed": FAILED, "steps": LIMIT, "repeated": LIMIT, "usd": LIMIT,
            "minutes": LIMIT, "approval": LIMIT, "calls": LIMIT, "cancelled": INTERRUPTED, "cut": FAILED,
            "refused": FAILED}  # fmt: skip
+COMPLETIONS = 1000  # agents that a shell offers
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -72,7 +73,8 @@ class AgentName(click.types.StringParamType):
         from click.shell_completion import CompletionItem
 
         home = Home.locate(ctx.obj.home_address if ctx.obj else None)
-        return [CompletionItem(name) for name in home.names() if name.startswith(incomplete)]
+        names = home.names(begin=incomplete, limit=COMPLETIONS)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 HOME_HELP = "The directory, or postgresql:// address, of all agents. Default: $SELFPAGER_HOME, or your data directory."

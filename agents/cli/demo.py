@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,14 +18,13 @@ from pathlib import Path
 
 import click
 
-from agents.cli.common import Shared, command
+from agents.cli.common import DONE, Shared, command
+from agents.cli.telling import WIDTH, check, heading, prose, require, steps_of, typed, wait_for
 from agents.cli.visible import say, visible
-from agents.demo.stage import DemoError, Exchange, Process, Stage, text_of
+from agents.demo.stage import Exchange, Process, Stage, text_of
 from agents.meter import Prices
-from pager.reader import MemoryReader
-from pager.types import Json, Usage
+from pager.types import Usage
 
-WIDTH = 80
 BAR_CELLS, BAR_EVERY = 40, 10
 USABLE = 4_500  # guide.yaml's window without the room for the reply
 OPENING = "Hi! My name is Dana, and our budget for the trip is 3,000 euros."
@@ -38,14 +36,29 @@ CACHE_PRICES = Prices(input=1.0, output=0.0, cache_read=0.1, cache_write=1.25)  
 
 
 @command("demo", home="A fresh directory for the agents of the demo. Default: a temporary one.", as_name=None)
-def demo_command(shared: Shared) -> None:
+@click.option("--fleet", is_flag=True, help="The story of two workers on a Postgres, which it brings along.")
+def demo_command(shared: Shared, *, fleet: bool) -> int:
     """Tell the whole story: facts over restarts, a window that fills, kill -9, and what paging saves.
 
     No key and no network are needed. The agents stay in the directory that --home names (a fresh one), else in a
     temporary one, for `selfpager show` and `selfpager chat`.
+
+    With --fleet another story: an agent in a Postgres, two workers, one of which is killed in the middle of a turn, and
+    the agent as it was before. It needs `pip install 'selfpager[demo-fleet]'`, and leaves nothing.
     """
     if shared.as_name:
         raise click.UsageError("the demo has agents of its own; leave out --as.")
+    if fleet:
+        if shared.home_address:
+            raise click.UsageError("the demo of a fleet brings its own Postgres and leaves nothing; leave out --home.")
+        from agents.cli.demo_fleet import tell_of_a_fleet
+
+        return tell_of_a_fleet()
+    return tell(shared)
+
+
+def tell(shared: Shared) -> int:
+    """Tell the story of one machine."""
     stage = Stage.make(Path(shared.home_address or tempfile.mkdtemp(prefix="selfpager-demo-")), os.environ)
     prose(
         "Processes, kill, SQLite and Chroma are real; only the model is played, by a script. A line with ✓ was looked "
@@ -61,6 +74,7 @@ def demo_command(shared: Shared) -> None:
         savings(stage, turns, whole.result())
     before_the_question = turns[-2]
     look_further(stage, unseen=before_the_question.usages[-1][0])
+    return DONE
 
 
 def facts(stage: Stage) -> list[Exchange]:
@@ -185,39 +199,9 @@ def look_further(stage: Stage, unseen: str) -> None:
     typed(f"{program} chat {shlex.quote(str(stage.home / 'guide.yaml'))} --home {home}")
 
 
-def wait_for(file: Path) -> None:
-    """Return as soon as a file exists."""
-    for _ in range(3_000):
-        if file.exists():
-            return
-        time.sleep(0.02)
-    raise DemoError(f"nothing was written into {file} within a minute.")
-
-
-def steps_of(memory: MemoryReader) -> list[list[Json]]:
-    """Return the blocks of every step of an agent."""
-    return [memory.history.blocks_of(f"s{number}") for number in range(1, memory.inspect.steps(0, 0).total + 1)]
-
-
 def total(turns: Sequence[Exchange]) -> Usage:
     """Return the usage of all requests."""
     return sum((usage for turn in turns for _, usage in turn.usages), Usage())
-
-
-def heading(text: str) -> None:
-    """Print the title of a chapter."""
-    say(f"\n── {text} {'─' * (WIDTH - len(text) - 4)}", fg="blue", bold=True)
-
-
-def prose(text: str) -> None:
-    """Print a paragraph."""
-    say(textwrap.fill(text, WIDTH))
-
-
-def typed(line: str, remark: str = "") -> None:
-    """Print a command, unbroken, so that it can be copied."""
-    say(f"$ {line}", nl=False, fg="cyan", bold=True)
-    say(f"   # {remark}" if remark else "")
 
 
 def show(turn: Exchange) -> Exchange:
@@ -238,15 +222,3 @@ def bar(number: int, turn: Exchange) -> None:
     cells = round(BAR_CELLS * used / USABLE)
     text = turn.asked if len(turn.asked) <= 22 else f"{turn.asked[:21]}…"
     say(f"{number:>4} {'#' * cells}{'.' * (BAR_CELLS - cells)} {used:>5,}  {visible(text)}")
-
-
-def check(holds: bool, text: str) -> None:
-    """Print what has just been looked up in the state. Raise DemoError if it is not so."""
-    require(holds, text)
-    say(textwrap.fill(f"✓ {visible(text)}", WIDTH, subsequent_indent="  "), fg="green")
-
-
-def require(holds: bool, text: str) -> None:
-    """Raise DemoError if something that has just been looked up in the state is not so."""
-    if not holds:
-        raise DemoError(f"this should be so, and is not: {text}")

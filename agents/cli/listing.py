@@ -1,5 +1,7 @@
 """`list` and `facts`: the agents of a home, and the facts of one, for people and for programs."""
 
+from collections.abc import Sequence
+
 import click
 
 from agents.cli.common import Shared, agent_name, command, json_option
@@ -14,26 +16,38 @@ from pager.safety.sources import label
 
 NO_AGENT = "no agent is in {} yet; `selfpager init` writes a first one, and `selfpager chat` on it begins its memory."
 TASK_CHARS = 40
+AT_ONCE = 200  # agents in a list: of each its memory is opened
 NARROWEST = 80  # columns of a terminal for a table
 KINDS = ("current", "ended", "used", "unused", "all")
 
 
 @command("list", as_name=None)
-@json_option("Print it as a line of JSON.")
-def list_command(shared: Shared, as_line: bool) -> None:
+@click.option("--from", "begin", metavar="NAME", default="", help="Begin with this name, or the next one there is.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1), default=AT_ONCE, help=f"Show at most N. Default: {AT_ONCE}."
+)
+@json_option("Print it as a line of JSON; `next` is the name that --from goes on with.")
+def list_command(shared: Shared, begin: str, limit: int, as_line: bool) -> None:
     """List the agents of the home: what each is doing, how full its window is, what it knows and has cost."""
-    print_agents(shared.home, as_line=as_line)
+    print_agents(shared.home, begin=begin, limit=limit, as_line=as_line)
 
 
-def print_agents(home: Home, *, as_line: bool) -> None:
-    """Print the agents of a home as a table."""
-    agents = list(overview(home))
+def print_agents(home: Home, *, begin: str = "", limit: int = AT_ONCE, as_line: bool) -> None:
+    """Print agents of a home as a table, from a name on."""
+    names = home.names(begin=begin, limit=limit + 1)
+    agents, following = list(overview(home, names[:limit])), names[limit] if len(names) > limit else None
     if as_line:
-        say(as_json({"home": home.address, "agents": to_json(agents)}))
+        say(as_json({"home": home.address, "agents": to_json(agents), "next": following}))
         return
     if not agents:
-        say(NO_AGENT.format(home.address))
+        say(f"no agent's name is {begin} or behind it." if begin else NO_AGENT.format(home.address))
         return
+    _print_table(agents)
+    if following:
+        say(visible(f"There are more; `selfpager list --from {following}` goes on."), err=True)
+
+
+def _print_table(agents: Sequence[AgentOverview]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -3,5 +3,6 @@
 Only the model is played, by the scripts beside the agents' files. The rest are processes of `selfpager chat` and `run`.
 
 - `stage`: starts the processes, kills them and reads what they print.
-- `railway`: the tool of one agent, `errand`.
+- `railway`: the tools of the agents `errand` and `desk`.
+- `postgres`, `workers`: of `selfpager demo --fleet` (agents.cli.demo_fleet), whose agent is `desk`.
 """

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
@@ -74,6 +75,8 @@ class AnthropicModel(Reachable):
         self._make = partial(make_client, provider, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._thinking = {"adaptive": {"type": "adaptive"}, "off": {"type": "disabled"}}.get(thinking)
         self._made: Anthropic | None = None
+        self._making = Lock()
+        self._window: int | None = None  # from the record
         self._counts = True
         given = api_key or is_local(base_url) or any(map(os.environ.get, KEY_VARIABLES))
         self.may_lack_key = provider == "anthropic" and not given
@@ -81,22 +84,22 @@ class AnthropicModel(Reachable):
     @property
     def _client(self) -> Anthropic:
         if self._made is None:
-            import anthropic
-            import httpx2
-
-            try:
-                self._made = self._make()
-            except (
-                ValueError,
-                TypeError,
-                anthropic.AnthropicError,
-                httpx2.InvalidURL,
-            ) as error:  # it lacks a key, a region, a project
-                text = redacted(
-                    f"the model's client cannot be created: {str(error).rstrip('.')}. Check its settings and key."
-                )
-                raise ModelRefusedError(text) from error
+            with self._making:
+                self._made = self._made or self._connected()
         return self._made
+
+    def _connected(self) -> Anthropic:
+        import anthropic
+        import httpx2
+
+        try:
+            return self._make()
+        except (ValueError, TypeError, anthropic.AnthropicError, httpx2.InvalidURL) as error:
+            # It lacks a key, a region, a project.
+            text = redacted(
+                f"the model's client cannot be created: {str(error).rstrip('.')}. Check its settings and key."
+            )
+            raise ModelRefusedError(text) from error
 
     def close(self) -> None:
         """Close the client's connections."""
@@ -171,7 +174,10 @@ class AnthropicModel(Reachable):
         import httpx2
 
         try:
-            return _positive(self._client.models.retrieve(self.name, timeout=RECORD_SECONDS).max_input_tokens)
+            if self._window is None:
+                record = self._client.models.retrieve(self.name, timeout=RECORD_SECONDS)
+                self._window = _positive(record.max_input_tokens)
+            return self._window
         except TypeError as error:
             raise _missing_key(error) from error
         except (anthropic.AnthropicError, httpx2.TransportError, AttributeError, ValueError):

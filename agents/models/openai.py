@@ -13,6 +13,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from agents.events import Text, Thinking
@@ -126,24 +127,30 @@ class OpenAIModel(Reachable):
         self.name = name
         self._make = partial(make_client, base_url=base_url, api_key=api_key, read_seconds=read_seconds)
         self._made: OpenAI | None = None
+        self._making = Lock()
         self.may_lack_key = not (api_key or is_local(base_url) or os.environ.get("OPENAI_API_KEY"))
         self._dialect = Dialect(no_thinking=tuple(NO_THINKING) if thinking == "off" else ())
 
     @property
     def _client(self) -> OpenAI:
         if self._made is None:
-            try:
-                import openai
-            except ImportError:
-                raise ModelRefusedError(MISSING) from None
-            try:
-                self._made = self._make()
-            except (ValueError, TypeError, openai.OpenAIError) as error:
-                text = redacted(f"the model's client cannot be created: {error} {NO_KEY}")
-                raise ModelRefusedError(text) from error
-            if self._made.base_url.host.endswith(OWN_HOST):
-                self._dialect = Dialect(LIMIT_NAMES[0], no_thinking=self._dialect.no_thinking[:1])
+            with self._making:
+                self._made = self._made or self._connected()
         return self._made
+
+    def _connected(self) -> OpenAI:
+        try:
+            import openai
+        except ImportError:
+            raise ModelRefusedError(MISSING) from None
+        try:
+            made = self._make()
+        except (ValueError, TypeError, openai.OpenAIError) as error:
+            text = redacted(f"the model's client cannot be created: {error} {NO_KEY}")
+            raise ModelRefusedError(text) from error
+        if made.base_url.host.endswith(OWN_HOST):
+            self._dialect = Dialect(LIMIT_NAMES[0], no_thinking=self._dialect.no_thinking[:1])
+        return made
 
     def close(self) -> None:
         """Close the client's connections."""

@@ -21,10 +21,10 @@ from agents.serve.server import Server
 from agents.serve.sleeps import SLEEPS
 from agents.serve.turns import TURNS
 from agents.serve.view import view_routes
-from pager.errors import PagerError
+from pager.errors import PagerError, UnavailableError
 from pager.types import Json
 
-ENDPOINTS: list[Endpoint] = [*AGENTS, *TURNS, *MEMORY, *SLEEPS]
+ENDPOINTS: list[Endpoint] = [*AGENTS, *TURNS, *MEMORY, *SLEEPS, *MESSAGES]
 METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"})  # others would have no end
 NO_SCRIPTS = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -33,7 +33,7 @@ def make_app(server: Server) -> Starlette:
     """Return the application. `server` is closed by whoever made it, before the application stops answering."""
     routes: list[BaseRoute] = [
         Route("/healthz", _health), Route("/metrics", _metrics), Route("/openapi.json", _openapi),
-        Route("/docs", _docs), *ENDPOINTS, *MESSAGES, *view_routes(server),
+        Route("/docs", _docs), *ENDPOINTS, *view_routes(server),
     ]  # fmt: skip
     app = Starlette(routes=routes, exception_handlers={404: _nothing_here, 405: _nothing_here})
     app.state.server = server
@@ -95,12 +95,17 @@ class Observed:
 
 
 async def _health(request: Request) -> Response:
-    """Say whether the home can be used, to everybody: nothing else is said."""
+    """Say whether the home can be used: it can be read, and what was committed last was stored. Everybody may ask, so
+    nothing else is said."""
     server: Server = request.app.state.server
+    home = server.instances.home
     try:
-        await to_thread.run_sync(lambda: server.instances.home.value("keys"))
-    except (PagerError, OSError):
-        return JSONResponse({"status": "down", "home": "it cannot be read"}, 503)
+        await to_thread.run_sync(lambda: home.value("keys"))
+        failure = home.failure()
+    except (PagerError, OSError) as error:
+        failure = error.reason if isinstance(error, UnavailableError) else "it cannot be read"
+    if failure:
+        return JSONResponse({"status": "down", "home": failure}, 503)
     return JSONResponse({"status": "ok"})
 
 

@@ -8,13 +8,12 @@ from agents import tasks
 from agents.agent import Agent
 from agents.events import Event, Stopped
 from agents.explain.json_form import to_json
-from agents.models.model import ModelUnavailableError
 from agents.serve import records
 from agents.serve.errors import ApiError
+from agents.serve.messages_turn import rest
 from agents.serve.records import Record
 from agents.serve.runs import Run
 from agents.serve.server import Server
-from pager.errors import PagerError
 from pager.types import Json
 
 Begin = Callable[[Agent, Callable[[], object]], Generator[Event]]  # `also` of the text
@@ -22,20 +21,8 @@ Begin = Callable[[Agent, Callable[[], object]], Generator[Event]]  # `also` of t
 
 def carry_out(server: Server, name: str, run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
     """Do what a request asked for, or what is left of it if its agent has begun it before."""
-    server.visits.begun(name)
-    try:
+    with server.visits.noted(name, agent):
         found = _carry_out(run, asked, begin, agent)
-    except ModelUnavailableError:
-        server.visits.failed(name)
-        raise
-    except ApiError as error:
-        if error.kind != "stopping":
-            server.visits.settle(name, agent)
-        raise
-    except PagerError:
-        server.visits.settle(name, agent)
-        raise
-    server.visits.settle(name, agent)
     server.metrics.turn(found)
     run.end(found, server.runs.now())
 
@@ -85,4 +72,4 @@ def _is_left(agent: Agent, record: Record) -> bool:
 
 
 def _rest(agent: Agent, record: Record) -> Generator[Event]:
-    return agent.tasks().resume() if record.kind == "task" else agent.resume_stream()
+    return agent.tasks().resume() if record.kind == "task" else rest(agent)

@@ -27,6 +27,7 @@ from agents.config import embedders
 from agents.explain import AnyMemory
 from agents.serve.errors import ASK_AGAIN, ApiError, as_api_error, no_agent
 from agents.serve.forward import CALLER, ELSEWHERE, WORKER, Forward, WorkerGoneError
+from agents.serve.given import Failed
 from agents.serve.keys import Caller, Scope
 from agents.serve.server import Server
 from pager.errors import PagerError
@@ -139,9 +140,9 @@ class Call:
             if agent is not None:
                 yield agent.memory
                 return
-        home = self.server.instances.home
-        options = embedders.for_command(home.place(self.agent), None) if searches else NO_EMBEDDER
-        with home.read(self.agent, **options) as reader:
+        instances = self.server.instances
+        options = embedders.for_command(instances.home.place(self.agent), None) if searches else NO_EMBEDDER
+        with instances.read(self.agent, **options) as reader:
             yield reader
 
     async def read(self, work: Callable[[AnyMemory], Result], *, searches: bool = False) -> Result:
@@ -187,45 +188,45 @@ class Call:
 
 
 class Endpoint(Route):
-    """A route of the API, with what `/openapi.json` says of it."""
+    """A route of the API, with what `/openapi.json` says of it: besides its types the headers that it `takes` and
+    `gives`, and the parameters of its address (`query`), each with its help."""
+
+    failed: type[BaseModel] = Failed  # the body of an answer that is an error
 
     def __init__(
-        self, method: str, path: str, scope: Scope, handle: Handler, *, body: type[BaseModel] | None,
-        answers: type[BaseModel], status: int, streams: bool, query: Mapping[str, str],
+        self, method: str, path: str, scope: Scope, handle: Handler, answers: type[BaseModel], *,
+        body: type[BaseModel] | None = None, status: int = 200, streams: bool = False,
+        query: Mapping[str, str] | None = None, takes: Mapping[str, str] | None = None,
+        gives: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.scope, self.about = scope, handle.__doc__ or ""
-        self.body, self.answers, self.status, self.streams, self.query = body, answers, status, streams, query
-
-        async def answer(request: Request) -> Response:
-            try:
-                call = await let_in(request, scope)
-                if streams:
-                    call.key = call.key or uuid4().hex  # the same for whatever worker answers in the end
-                return await call.somewhere(handle, repeats=scope == "read" or streams)
-            except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
-                return error_response(request, error)
-
-        super().__init__(path, answer, methods=[method], name=handle.__name__)
+        self.scope: Scope = scope
+        self.about, self._handle = handle.__doc__ or "", handle
+        self.body, self.answers, self.status, self.streams = body, answers, status, streams
+        self.query, self.takes, self.gives = query or {}, takes or {}, gives or {}
+        super().__init__(path, self.respond, methods=[method], name=handle.__name__)
 
     @property
     def method(self) -> str:
         """Return the method that it answers."""
         return next(iter((self.methods or set()) - {"HEAD"}))
 
+    async def respond(self, request: Request) -> Response:
+        """Answer a request, here or by the worker that has the agent."""
+        try:
+            call = await let_in(request, self.scope)
+            if self.streams:
+                call.key = call.key or uuid4().hex  # the same for whatever worker answers in the end
+            return await call.somewhere(self._handle, repeats=self.scope == "read" or self.streams)
+        except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
+            return error_response(request, error)
+
 
 def endpoint(
-    method: str, path: str, scope: Scope, answers: type[BaseModel], *, body: type[BaseModel] | None = None,
-    status: int = 200, streams: bool = False, query: Mapping[str, str] | None = None,
-) -> Callable[[Handler], Endpoint]:  # fmt: skip
-    """Make an endpoint of a function that takes a `Call`. The caller's key has to have this scope. An agent that is in
-    the path as `{id}` has to exist, and to be the caller's. `query` has what it takes in its address, and its help."""
-
-    def decorate(handle: Handler) -> Endpoint:
-        return Endpoint(
-            method, path, scope, handle, body=body, answers=answers, status=status, streams=streams, query=query or {}
-        )
-
-    return decorate
+    method: str, path: str, scope: Scope, answers: type[BaseModel], **more: Any
+) -> Callable[[Handler], Endpoint]:
+    """Make an `Endpoint` of a function that takes a `Call`. The caller's key has to have this scope. An agent that is
+    in the path as `{id}` has to exist, and to be the caller's."""
+    return lambda handle: Endpoint(method, path, scope, handle, answers, **more)
 
 
 async def let_in(request: Request, scope: Scope) -> Call:

@@ -12,11 +12,13 @@ from pager.errors import (
     AgentLostError,
     InUseError,
     NeedsApprovalError,
+    NewerFormatError,
     NoAgentError,
     NotFoundError,
     OpenCallsError,
     PagerError,
     RejectedError,
+    UnavailableError,
 )
 from pager.safety.redaction import redacted
 from pager.types import Json
@@ -70,9 +72,13 @@ def as_api_error(error: BaseException) -> ApiError:
     if isinstance(error, ModelUnavailableError):
         seconds = str(max(1, round(error.retry_after_seconds or 5)))
         return ApiError(503, "model_unavailable", redacted(str(error)), ASK_AGAIN, {"Retry-After": seconds})
+    if isinstance(error, UnavailableError):
+        text = f"the memory of this agent cannot be used now: {error.reason}."
+        return ApiError(503, "unavailable", text, ASK_AGAIN, {"Retry-After": "5"})
     for kind, (status, name, message, advice) in _ANSWERS.items():
         if isinstance(error, kind):
-            return ApiError(status, name, message or redacted(str(error)), advice)
+            retry = {"Retry-After": "1"} if status == 503 else None
+            return ApiError(status, name, message or redacted(str(error)), advice, retry)
     return ApiError(500, "internal", "something went wrong here.", SEE_LOG)
 
 
@@ -86,6 +92,7 @@ _ANSWERS: dict[type[Exception], tuple[int, str, str, str]] = {
     RejectedError: (400, "rejected", "", "Change the request as the message says; nothing was changed."),
     ModelError: (502, "model_error", "", ASK_AGAIN),
     AgentLostError: (503, "lost", "this worker has lost the agent, to another one or to an outage.", ASK_AGAIN),
+    NewerFormatError: (503, "newer", "this worker is older than the memory of this agent.", ASK_AGAIN),
     InUseError: (409, "in_use", "another program has this agent open.", "Close it there, or POST .../tell."),
     ConfigError: (500, "configuration", "the configuration of this agent cannot be used.", SEE_LOG),
     PagerError: (500, "storage", "the memory of this agent cannot be used now.", SEE_LOG),

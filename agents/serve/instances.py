@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from agents.agent import Agent
 from agents.config.agent_config import load
@@ -15,22 +16,26 @@ from agents.loop import Approve
 from agents.models.patience import Patience
 from agents.schedule import begin_due, next_due
 from agents.serve.errors import ApiError
+from agents.serve.models import Models
 from pager.clock import Clock
-from pager.errors import RejectedError
+from pager.errors import OlderFormatError, RejectedError
 from pager.home import Home
+from pager.reader import MemoryReader
 
 MADE_FROM = "serve:config"  # the value in a memory
 TASK_OUTAGE_SECONDS = 12 * 3600.0
 
 
 class Instances:
-    """Opens, makes and removes the agents of a home."""
+    """Opens, makes and removes the agents of a home. `close` closes their models."""
 
     def __init__(self, home: Home, files: Sequence[Path], clock: Clock) -> None:
         self.home = home
         self._clock = clock
         self._files: dict[str, Path] = {}
         self._making = Lock()  # two that make the same agent at once get the same answer
+        self._models = Models()
+        self.close = self._models.close
         for file in files:
             name = load(file, os.environ).name  # a file that cannot be used is told of at the start
             if name in self._files:
@@ -45,8 +50,16 @@ class Instances:
 
     def config_of(self, name: str) -> str | None:
         """Return the name of the configuration of an agent; None if it has none here."""
-        with self.home.read(name, embedder=None) as reader:
+        with self.read(name, embedder=None) as reader:
             return self.config_in(reader, name)
+
+    def read(self, name: str, **options: Any) -> MemoryReader:
+        """Open an agent for reading, after it was brought up to this format if that is newer."""
+        try:
+            return self.home.read(name, **options)
+        except OlderFormatError:
+            self.home.open(name, embedder=None).close()
+            return self.home.read(name, **options)
 
     def config_in(self, memory: AnyMemory, name: str) -> str | None:
         """Return the same, from the agent's memory."""
@@ -64,9 +77,10 @@ class Instances:
 
     def _load(self, config: str, name: str, approve: Approve, *, task: bool) -> Agent:
         patience = Patience(total_seconds=TASK_OUTAGE_SECONDS) if task else None
+        file = self._files[config]
         return Agent.load(
-            self._files[config], home=self.home, as_name=name, approve=approve, patience=patience,
-            clock=self._clock, task=task,
+            file, home=self.home, as_name=name, approve=approve, patience=patience, clock=self._clock, task=task,
+            model=self._models.of(file),
         )  # fmt: skip
 
     def make(self, name: str, config: str | None) -> bool:

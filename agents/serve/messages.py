@@ -6,7 +6,7 @@ is told, and the model gets the agent's own window. docs/messages-front.md says 
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from hashlib import blake2b
@@ -15,13 +15,13 @@ from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
 
 from agents.agent import Agent
 from agents.events import Event, Replied, Stopped, StreamLost, Text, Thinking
 from agents.models.model import MediaRefusedError, ModelRefusedError, ModelUnavailableError, PromptTooLongError
+from agents.serve import messages_shapes as shapes
 from agents.serve import messages_stream as wire
-from agents.serve.calls import Call, let_in
+from agents.serve.calls import Call, Endpoint, let_in
 from agents.serve.errors import ApiError, as_api_error, stopping
 from agents.serve.messages_records import Answer, mark_sent, visible
 from agents.serve.messages_request import Asked, BadRequestError, check_for, read
@@ -64,7 +64,10 @@ class Exchange:
             self._begin(memory, not_sent)
             return is_new
 
-        with closing(agent.stream_told(tell, elsewhere=asked.tool_names)) as events:
+        def replied() -> None:
+            self.turn.replied(memory)
+
+        with closing(agent.stream_told(tell, elsewhere=asked.tool_names, also=replied)) as events:
             for event in events:
                 self._take(event, memory)
 
@@ -135,37 +138,43 @@ class Exchange:
         return item
 
 
-async def create(request: Request) -> Response:
-    """Answer a request."""
-    return await _answered(request, _create)
+class FrontEndpoint(Endpoint):
+    """An endpoint whose errors are those of the Messages API, and whose bodies may be as long as there."""
+
+    failed = shapes.FrontFailed
+
+    async def respond(self, request: Request) -> Response:
+        """Answer a request, here or by the worker that has the agent."""
+        request_id = request.state.request_id = f"req_{uuid4().hex[:24]}"
+        try:
+            call = await let_in(request, self.scope)
+            await call.raw_body(LARGEST_BODY)
+            answer = await call.somewhere(self._handle, repeats=True)
+        except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
+            status, message, headers = _told(error)
+            request.state.error = error
+            answer = JSONResponse(wire.error(status, message, request_id), status, headers)
+        answer.headers.setdefault("request-id", request_id)
+        return answer
 
 
-async def count_tokens(request: Request) -> Response:
-    """Count what the agent's model would get for a request."""
-    return await _answered(request, _count_tokens)
+async def create_message(call: Call) -> Response:
+    """Answer as the Messages API does, with this agent's memory and tools.
 
-
-async def _answered(request: Request, handle: Callable[[Call, str], Awaitable[Response]]) -> Response:
-    """Let a request in, and let the worker answer it that has the agent. Errors are answered as the API does."""
-    request_id = f"req_{uuid4().hex[:24]}"
-    try:
-        call = await let_in(request, "write")
-        await call.raw_body(LARGEST_BODY)
-        return await call.somewhere(lambda call: handle(call, request_id), repeats=True)
-    except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
-        status, message, headers = _told(error)
-        request.state.error = error
-        return JSONResponse(wire.error(status, message, request_id), status, {**headers, "request-id": request_id})
-
-
-async def _create(call: Call, request_id: str) -> Response:
+    Of the history only what is new is told. With `stream` its events come as they happen.
+    """
     request, raw = call.request, await call.raw_body()
     key = request.headers.get("idempotency-key", "")
     turn = await call.in_thread(lambda: _read_turn(raw, retried=_retries(request) > 0, key=key))
     exchange = Exchange(turn, streams=turn.asked.streams)
-    call.server.workers.submit(call.agent, exchange.work).add_done_callback(exchange.ended)
+
+    def work(agent: Agent) -> None:
+        with call.server.visits.noted(call.agent, agent):
+            exchange.work(agent)
+
+    call.server.workers.submit(call.agent, work).add_done_callback(exchange.ended)
     if turn.asked.streams:
-        return await _stream(call, exchange, request_id)
+        return await _stream(call, exchange)
     seconds = call.server.limits.answer_seconds
     answer: Answer | None = await exchange.next(seconds)
     if answer is None:
@@ -173,10 +182,10 @@ async def _create(call: Call, request_id: str) -> Response:
         raise ApiError(504, "timeout", text)
     if not await request.is_disconnected():
         await _mark(call, turn)
-    return JSONResponse(answer.message, headers={**exchange.headers, "request-id": request_id})
+    return JSONResponse(answer.message, headers=exchange.headers)
 
 
-async def _stream(call: Call, exchange: Exchange, request_id: str) -> Response:
+async def _stream(call: Call, exchange: Exchange) -> Response:
     first = await exchange.next(HOLD_BACK_SECONDS)
 
     async def pieces() -> AsyncGenerator[bytes]:
@@ -189,9 +198,9 @@ async def _stream(call: Call, exchange: Exchange, request_id: str) -> Response:
         except Exception as error:  # noqa: BLE001 - the stream has begun: it ends with the error
             call.request.state.error = error
             status, message, _ = _told(error)
-            yield wire.encode(wire.error(status, message, request_id))
+            yield wire.encode(wire.error(status, message, call.request.state.request_id))
 
-    headers = {**exchange.headers, "request-id": request_id, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    headers = {**exchange.headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(pieces(), headers=headers, media_type="text/event-stream")
 
 
@@ -205,11 +214,12 @@ class _Undo(Exception):
     """Rolls back what was only tried."""
 
 
-async def _count_tokens(call: Call, request_id: str) -> Response:
+async def count_tokens(call: Call) -> Response:
+    """Count what the agent's model would get for a request. Nothing changes."""
     raw = await call.raw_body()
     asked = await call.in_thread(lambda: read(_parsed(raw), counts=True))
     tokens = await call.in_line(lambda agent: _count(agent, asked))
-    return JSONResponse({"input_tokens": tokens}, headers={"request-id": request_id})
+    return JSONResponse({"input_tokens": tokens})
 
 
 def _count(agent: Agent, asked: Asked) -> int:
@@ -250,8 +260,8 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _digest(body: Json) -> str:
-    """Return what tells one request from another. A client that streams may ask again without."""
-    text = json.dumps({name: value for name, value in body.items() if name != "stream"}, sort_keys=True)
+    """Return what tells one request from another with the same history. A client that streams may ask again without."""
+    text = json.dumps({name: body[name] for name in body if name not in ("messages", "stream")}, sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -284,6 +294,12 @@ def _told(error: Exception) -> tuple[int, str, dict[str, str]]:
 
 
 MESSAGES = [
-    Route("/a/{id}/v1/messages", create, methods=["POST"]),
-    Route("/a/{id}/v1/messages/count_tokens", count_tokens, methods=["POST"]),
-]
+    FrontEndpoint(
+        "POST", "/a/{id}/v1/messages", "write", create_message, shapes.FrontAnswer, body=shapes.ToAnswer, streams=True,
+        takes=shapes.TAKEN, gives=shapes.GIVEN,
+    ),
+    FrontEndpoint(
+        "POST", "/a/{id}/v1/messages/count_tokens", "write", count_tokens, shapes.Counted, body=shapes.ToCount,
+        takes=shapes.VERSIONS, gives=shapes.ID,
+    ),
+]  # fmt: skip

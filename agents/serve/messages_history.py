@@ -51,17 +51,25 @@ def digests(messages: Sequence[Message]) -> list[str]:
 
 def extended(before: str, message: Message) -> str:
     """Return the digest of a history with one message more."""
-    text = json.dumps([before, message.role, _canonical(message)], sort_keys=True)
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+    text = f"{before} {_canonical(message)}"
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def _canonical(message: Message) -> Any:
+def _canonical(message: Message) -> str:
     """Return what makes a message the same one. Clients cut and join the texts of replies, so blanks do not count
-    there; of what a person said every letter does."""
+    there; of what a person said every letter does. Most messages are texts, which do without JSON: each request
+    brings all of them."""
     if message.role == "user":
-        return [_block(block) for block in message.blocks]
+        if len(message.blocks) == 1 and message.blocks[0]["type"] == "text":
+            return f"u{message.blocks[0]['text']}"
+        return f"U{_encode([_block(block) for block in message.blocks])}"
     text = "".join("".join(block["text"].split()) for block in message.blocks if block["type"] == "text")
-    return [text, [[call["id"], call["name"], call["input"]] for call in message.calls]]
+    if calls := message.calls:
+        return f"A{_encode([text, [[call['id'], call['name'], call['input']] for call in calls]])}"
+    return f"a{text}"
+
+
+_encode = json.JSONEncoder(sort_keys=True).encode
 
 
 def _block(block: Any) -> Any:

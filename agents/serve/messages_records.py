@@ -1,8 +1,8 @@
 """What the memory keeps of requests of the Messages API, and the answers that are read from it.
 
 Values of the memory: the digest of the history at which the agent is (`HEAD`), where each known history ends (`PLACE`),
-what became of each request (`ANSWER`), and the request of each Idempotency-Key (`KEY`). They hold digests and ids; what
-was said is in the steps.
+what became of each request (`ANSWER`), the request of each Idempotency-Key (`KEY`), and the instructions, tools and
+options of the newest request (`OFFER`). The others hold digests and ids; what was said is in the steps.
 """
 
 import json
@@ -14,14 +14,15 @@ from agents.serve.messages_history import Place
 from pager.memory import Memory
 from pager.types import Json, Usage, number_of
 
-HEAD, PLACE, ANSWER, KEY = "messages:head", "messages:place:", "messages:answer:", "messages:key:"
+HEAD, OFFER = "messages:head", "messages:offer"
+PLACE, ANSWER, KEY = "messages:place:", "messages:answer:", "messages:key:"
 SIGNATURE = "selfpager"  # of thinking that is shown: the agent keeps the provider's own
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """What became of a request. `body` is its digest; what was told ends with the step `told`, the answer with `last`,
-    or is still to come. `sent`: the client has it."""
+    or is still to come. `sent`: the client has it. `pauses`: its turn stands still, and the client was not there."""
 
     body: str
     told: str
@@ -30,8 +31,8 @@ class Record:
     sequence: str | None = None
     note: str = ""  # what stands behind the model's words: why the turn paused
     calls: tuple[tuple[str, str], ...] = ()  # of the client's tools: id and name
-    head: str = ""  # the digest of the history with the answer
     sent: bool = False
+    pauses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,11 @@ def usage_json(usage: Usage) -> Json:
 
 
 def mark_sent(memory: Memory, digest: str) -> None:
-    """Note that the client has the answer: the same words again are another turn."""
+    """Note that the client has the answer: the same words again are another turn. No commit waits for the disk for
+    that: what is lost makes the same request get the same answer."""
     record = load_record(memory, digest)
     if record is not None and record.last and not record.sent:
-        store_record(memory, digest, replace(record, sent=True))
+        store_record(memory, digest, replace(record, sent=True), durable=False)
 
 
 # what the memory keeps
@@ -86,9 +88,28 @@ def load_record(memory: AnyMemory, digest: str) -> Record | None:
     return replace(record, calls=tuple((call, name) for call, name in record.calls))
 
 
-def store_record(memory: Memory, digest: str, record: Record) -> None:
+def store_record(memory: Memory, digest: str, record: Record, *, durable: bool = True) -> None:
     """Store what became of a request."""
-    memory.save_value(ANSWER + digest, json.dumps(asdict(record)))
+    memory.save_value(ANSWER + digest, json.dumps(asdict(record)), durable=durable)
+
+
+def at_work(memory: Memory) -> Record | None:
+    """Return the record of the newest request while its turn is open and has not stopped yet; it may wait for whoever
+    goes on with it after a kill."""
+    record = load_record(memory, memory.load_value(HEAD) or "")
+    if record is None or record.last or not memory.turn_is_open:
+        return None
+    turns = {memory.inspect.step(step).turn for step in (record.told, last_step(memory))}
+    return record if len(turns) == 1 else None
+
+
+def waits(memory: Memory) -> bool:
+    """Return True if the open turn waits for a client: for results of its calls, or because it has paused."""
+    record = at_work(memory)
+    if record is not None:
+        return record.pauses
+    place = load_place(memory, memory.load_value(HEAD) or "")
+    return place is not None and not place.ends_turn and place.step == last_step(memory)
 
 
 def last_step(memory: AnyMemory) -> str:

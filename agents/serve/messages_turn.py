@@ -1,23 +1,28 @@
 """A request of the Messages API, carried out by its agent: what is new is told, the rest of the turn runs, and the
 answer is read from the steps.
 
-What the memory keeps of it are digests and ids, and no text. They are stored with what they are about in one
-transaction, so that a request that comes again after a kill goes on where it was: it never begins a second turn.
+What the memory keeps of it is stored with what it is about in one transaction, so that a request that comes again after
+a kill goes on where it was: it never begins a second turn. A server goes on with it by itself, too (`rest`).
 """
 
 import json
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import replace
 from hashlib import blake2b
 
-from agents.events import Replied, Stopped
+from agents.agent import Agent
+from agents.events import Event, Replied, Stopped
 from agents.explain import AnyMemory
 from agents.serve.messages_history import BEGINNING, Place, Plan, digests, extended, plan
 from agents.serve.messages_records import (
     HEAD,
     KEY,
+    OFFER,
     PLACE,
     Answer,
     Record,
+    at_work,
     calls_of,
     last_step,
     load_place,
@@ -88,9 +93,16 @@ class Turn:
             if goes_on:
                 self.said_before = self._read(memory, replace(record, last=last_step(memory))).content
             memory.save_value(HEAD, self.digest)
+            self._store_offer(memory)
             if self._key:
                 memory.save_value(self._key, json.dumps([self._body, self.digest]))
         return True
+
+    def _store_offer(self, memory: Memory) -> None:
+        """Store what the request brings, for who has to go on without it. It rarely changes."""
+        offer = json.dumps([self.asked.system, self.asked.tools, self.asked.options])
+        if memory.load_value(OFFER) != offer:
+            memory.save_value(OFFER, offer)
 
     def place(self, memory: Memory) -> None:
         """Tell what is new as `tell` does, for a request that is only counted: the caller undoes it."""
@@ -186,15 +198,18 @@ class Turn:
         """Note what only the event of a reply tells."""
         self._sequence = event.stop_sequence
 
+    def replied(self, memory: Memory) -> None:
+        """Store the answer in the transaction of the reply that ends it. A stop sequence is only known behind that."""
+        if not memory.turn_is_open and memory.history.stop_reason(last_step(memory)) != "stop_sequence":
+            self.finish(memory, Stopped("answered"))
+
     def finish(self, memory: Memory, stopped: Stopped) -> Answer:
         """Store how the turn has stopped, and return its answer."""
+        if self.answer is not None:
+            return self.answer
         record = load_record(memory, self.digest)
         assert record is not None
-        if record.last:
-            assert self.answer is not None
-            return self.answer
-        is_open = memory.turn_is_open
-        last = last_step(memory)
+        is_open, last = memory.turn_is_open, last_step(memory)
         waiting = {call.id: call.name for call in memory.open_calls} if is_open else {}
         calls = tuple((call, name) for call, name in waiting.items() if name in self.asked.tool_names)
         stop = memory.history.stop_reason(last)
@@ -205,16 +220,17 @@ class Turn:
             stop = "pause_turn"
         elif stop in ("tool_use", "pause_turn", ""):
             stop = "end_turn"
-        record = replace(record, last=last, stop=stop, sequence=self._stopped_by(stop), note=note)
         self._has_note = bool(note)
-        record = replace(record, calls=calls if stop == "tool_use" else ())
-        self.answer = self._read(memory, record)
-        head = self._with_answer(self.answer)
+        calls = calls if stop == "tool_use" else ()
+        record = replace(record, last=last, stop=stop, sequence=self._stopped_by(stop), note=note, calls=calls)
+        answer = self._read(memory, record)
+        head = self._with_answer(answer)
         with memory.transaction():
             memory.save_value(PLACE + head, json.dumps([last, not is_open]))
             memory.save_value(HEAD, head)
-            store_record(memory, self.digest, replace(record, head=head))
-        return self.answer
+            store_record(memory, self.digest, record)
+        self.answer = answer
+        return answer
 
     @property
     def unsent(self) -> tuple[Json, ...]:
@@ -248,3 +264,24 @@ class Turn:
             content.append({"type": "text", "text": record.note})
         usage, model = usage_of(memory, replies)
         return Answer(self.message_id, model, tuple(content), record.stop, record.sequence, usage)
+
+
+def rest(agent: Agent) -> Generator[Event]:
+    """Go on with the open turn. That of a request whose process was killed gets what its client brought, and the client
+    gets the answer when it sends the request again."""
+    memory = agent.memory
+    record = at_work(memory)
+    if record is None:
+        yield from agent.resume_stream()
+        return
+    head, (system, tools, options) = memory.load_value(HEAD) or "", json.loads(memory.load_value(OFFER) or "")
+
+    def offer() -> bool:
+        memory.offer(instructions=system, tools=tools, options=options)
+        return True
+
+    with closing(agent.stream_told(offer, elsewhere=[tool["name"] for tool in tools])) as events:
+        for event in events:
+            if isinstance(event, Stopped) and event.reason != "cancelled" and memory.turn_is_open:
+                store_record(memory, head, replace(record, pauses=True))
+            yield event

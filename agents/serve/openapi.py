@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from agents.serve.calls import Endpoint
-from agents.serve.given import Failed
 from pager.types import Json
 
 REF = "#/components/schemas/{model}"
@@ -36,7 +35,7 @@ summary b{display:inline-block;min-width:4.5rem}table{border-collapse:collapse}t
 def describe(endpoints: Sequence[Endpoint]) -> Json:
     """Return the API as OpenAPI 3.1."""
     asked = {each.body for each in endpoints if each.body}
-    given = {Failed, *(each.answers for each in endpoints)}
+    given = {shape for each in endpoints for shape in (each.answers, each.failed)}
     kinds: list[tuple[type[BaseModel], Any]] = [
         *((shape, "validation") for shape in sorted(asked, key=_name)),
         *((shape, "serialization") for shape in sorted(given - asked, key=_name)),
@@ -66,14 +65,16 @@ def _operation(each: Endpoint, shape_of: dict[Any, Any]) -> Json:
     given: Json = {"application/json": {"schema": shape_of[each.answers]}}
     if each.streams:
         given["text/event-stream"] = {"schema": {"type": "string"}}
-    failed = {"application/json": {"schema": shape_of[Failed]}}
+    failed = {"application/json": {"schema": shape_of[each.failed]}}
+    headers = {name: {"description": text, "schema": {"type": "string"}} for name, text in each.gives.items()}
+    about = (each.answers.__doc__ or "").strip()
     operation: Json = {
         "operationId": each.name,
         "summary": summary,
         "description": " ".join(f"{more} Needs the scope {each.scope}.".split()),
         "parameters": [*_parameters(each)],
         "responses": {
-            str(each.status): {"description": (each.answers.__doc__ or "").strip(), "content": given},
+            str(each.status): {"description": about, "content": given, "headers": headers},
             **{status: {"description": text, "content": failed} for status, text in RESPONSES.items()},
         },
     }
@@ -89,12 +90,8 @@ def _parameters(each: Endpoint) -> Iterable[Json]:
     for name, about in each.query.items():
         kind = {"type": "integer"} if name in ("limit", "offset") else text
         yield {"name": name, "in": "query", "description": about, "schema": kind}
-    if each.streams and each.method == "POST":
-        about = "The same key gives the same answer and never begins a second turn."
-        yield {"name": "Idempotency-Key", "in": "header", "description": about, "schema": text}
-    if each.streams:
-        about = "With Accept: text/event-stream: the number of the last event that came."
-        yield {"name": "Last-Event-ID", "in": "header", "description": about, "schema": text}
+    for name, about in each.takes.items():
+        yield {"name": name, "in": "header", "description": about, "schema": text}
 
 
 def as_page(api: Json) -> str:

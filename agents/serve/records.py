@@ -68,6 +68,12 @@ def newest(memory: AnyMemory) -> Record | None:
     return Record(**json.loads(text)) if text else None
 
 
+def waits(memory: AnyMemory) -> bool:
+    """Return True if the turn of the newest request has stopped for a person, and nothing came since."""
+    record = newest(memory)
+    return record is not None and record.stopped is not None and record.through == last_step(memory)
+
+
 def store(memory: Memory, record: Record) -> None:
     """Store a record, and forget the oldest one."""
     name = digest(record.key)

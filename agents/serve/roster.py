@@ -1,7 +1,5 @@
 """Agents over HTTP: made, listed, shown, removed. A caller sees those of its own tenant."""
 
-from bisect import bisect_right
-
 from starlette.responses import Response
 
 from agents.fleet import overview_of
@@ -9,6 +7,7 @@ from agents.serve.asked import Made
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
 from agents.serve.given import Agents, AgentState, Empty, WaitingCall
+from pager.types import OF_TENANT
 
 PAGE = 100
 MOST = 1000
@@ -35,12 +34,12 @@ async def make(call: Call) -> Response:
 )  # fmt: skip
 async def list_all(call: Call) -> Response:
     """List your agents by id."""
-    after, limit = call.text("after"), call.number("limit", PAGE, MOST)
-    names = await call.in_thread(call.server.instances.home.names)
-    own = sorted(own for name in names if (own := call.caller.own(name)) is not None)
-    begin = bisect_right(own, after) if after else 0
-    page = own[begin : begin + limit]
-    return call.json(Agents(agents=page, next=page[-1] if len(own) > begin + limit else None))
+    after, limit = call.text("after").partition("\0")[0], call.number("limit", PAGE, MOST)
+    caller, home = call.caller, call.server.instances.home
+    begin = f"{caller.tenant}{OF_TENANT}{after}" if caller.tenant else after
+    names = await call.in_thread(lambda: home.names(begin=begin, limit=limit + 2, tenant=caller.tenant))
+    own = [own for name in names if name != begin and (own := caller.own(name)) is not None]
+    return call.json(Agents(agents=own[:limit], next=own[limit - 1] if len(own) > limit else None))
 
 
 @endpoint("GET", "/v1/agents/{id}", "read", AgentState)

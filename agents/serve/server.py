@@ -99,4 +99,6 @@ class Server:
         for close in self._closing:
             close()
         self._closing.clear()
+        if is_clean:  # or a turn that is still at work would lose its model
+            self.instances.close()
         return is_clean

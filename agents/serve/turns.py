@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
@@ -23,6 +24,7 @@ from agents.serve.begun import Begin, carry_out
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
 from agents.serve.given import Answer, MessageLeft, TaskBegun, TaskState
+from agents.serve.messages_turn import rest
 from agents.serve.records import Kind, Record
 from agents.serve.runs import Run
 from agents.serve.server import Server
@@ -30,10 +32,13 @@ from pager.home import MESSAGE
 from pager.types import Json
 
 HOLD_BACK_SECONDS = 10.0  # before a stream begins without a word: until then an error has its own status
+KEYED = {"Idempotency-Key": "The same key gives the same answer and never begins a second turn."}
+RESUMED = {"Last-Event-ID": "With Accept: text/event-stream: the id of the last event that came."}
+BEGINS: dict[str, Any] = {"streams": True, "takes": {**KEYED, **RESUMED}}
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
 
 
-@endpoint("POST", "/v1/agents/{id}/turns", "write", Answer, body=Said, streams=True)
+@endpoint("POST", "/v1/agents/{id}/turns", "write", Answer, body=Said, **BEGINS)
 async def turn(call: Call) -> Response:
     """Say something to the agent and wait for its answer.
 
@@ -49,7 +54,7 @@ async def turn(call: Call) -> Response:
     return await _answer(call, run)
 
 
-@endpoint("GET", "/v1/agents/{id}/turns/{key}", "read", Answer, streams=True)
+@endpoint("GET", "/v1/agents/{id}/turns/{key}", "read", Answer, streams=True, takes=RESUMED)
 async def turn_of_key(call: Call) -> Response:
     """Return the answer to an earlier request by its key: 200 when it has ended, 202 while it is at work."""
     key = call.request.path_params["key"]
@@ -80,14 +85,14 @@ async def tell(call: Call) -> Response:
     return call.json({"message": sent.command}, 202)
 
 
-@endpoint("POST", "/v1/agents/{id}/resume", "write", Answer, body=Nothing, streams=True)
+@endpoint("POST", "/v1/agents/{id}/resume", "write", Answer, body=Nothing, **BEGINS)
 async def resume(call: Call) -> Response:
     """Go on with an open turn or task: after a limit, an error, or a stop."""
     await call.body(Nothing)
     return await _go_on(call, "resume")
 
 
-@endpoint("POST", "/v1/agents/{id}/approvals/{call}", "write", Answer, body=Allowed, streams=True)
+@endpoint("POST", "/v1/agents/{id}/approvals/{call}", "write", Answer, body=Allowed, **BEGINS)
 async def approve(call: Call) -> Response:
     """Allow or deny a call that waits for a person, and go on."""
     allowed, call_id = await call.body(Allowed), call.request.path_params["call"]
@@ -104,7 +109,7 @@ async def approve(call: Call) -> Response:
     return await _go_on(call, "approval", call_id, allowed.allow)
 
 
-@endpoint("POST", "/v1/agents/{id}/tasks", "write", TaskBegun, body=TaskAsked, status=202, streams=True)
+@endpoint("POST", "/v1/agents/{id}/tasks", "write", TaskBegun, body=TaskAsked, status=202, **BEGINS)
 async def task(call: Call) -> Response:
     """Begin a long task. The answer comes when the task is on disk (202); the task goes on by itself.
 
@@ -155,7 +160,7 @@ async def _go_on(call: Call, *what: object) -> Response:
 
     def begin(agent: Agent, note: Callable[[], object]) -> Generator[Event]:
         note()
-        return agent.tasks().resume() if at_task else agent.resume_stream()
+        return agent.tasks().resume() if at_task else rest(agent)
 
     return await _answer(call, _begin(call, "resume", records.digest(*what), begin, task=at_task))
 

@@ -7,7 +7,7 @@ that wants nothing costs nothing.
 
 from collections.abc import Generator
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from threading import Event as Flag
 from threading import Lock, Thread
@@ -17,7 +17,7 @@ from agents.agent import Agent
 from agents.events import Event
 from agents.models.model import ModelUnavailableError
 from agents.schedule import begin_due, next_due, sleep_if_due
-from agents.serve import records
+from agents.serve import messages_records, messages_turn, records
 from agents.serve.errors import ApiError
 from agents.serve.instances import Instances
 from agents.serve.log import Log
@@ -63,9 +63,21 @@ class Visits:
         """Put a visit in the line of an agent that has given way to a message."""
         self._send_to(name, though_working=True)
 
-    def begun(self, name: str) -> None:
-        """Note that an agent begins something, which another server goes on with if this one ends."""
+    @contextmanager
+    def noted(self, name: str, agent: Agent) -> Generator[None]:
+        """Note that an agent begins something, which another server goes on with if this one ends; and behind the block
+        when it wants to be visited next."""
         self._instances.home.begin_work(name)
+        try:
+            yield
+        except ModelUnavailableError:
+            self.failed(name)
+            raise
+        except Exception as error:
+            if not (isinstance(error, ApiError) and error.kind == "stopping"):
+                self.settle(name, agent)
+            raise
+        self.settle(name, agent)
 
     def settle(self, name: str, agent: Agent) -> None:
         """Note when an agent that has come to an end wants to be visited next."""
@@ -143,10 +155,8 @@ class Visits:
             if not at_task:
                 return False
             _run(agent.tasks().resume())
-        newest = records.newest(memory)
-        waits = newest is not None and newest.stopped is not None  # for a person, who was told why
-        if memory.turn_is_open and not waits:
-            _run(agent.resume_stream())
+        if memory.turn_is_open and not (records.waits(memory) or messages_records.waits(memory)):
+            _run(messages_turn.rest(agent))
         if memory.process_inbox() and memory.turn_is_open:
             _run(agent.resume_stream())
         begins_tasks = any(entry.task for entry in agent.config.schedule)

@@ -16,6 +16,7 @@ from pager.types import Json
 
 MOST_REFUSED = 5
 MOST_OPEN = 64  # readers, of three files each
+MOST_FIGURES = 1000  # agents whose figures are kept
 MOST_RETIRED = 4  # readers that were replaced a moment ago
 
 
@@ -81,9 +82,12 @@ class Readers:
             known = self._figures.get(name)
             if known is None or known[0] != version:
                 with self.home.read(
-                    name
-                ) as reader:  # closed at once: a home may have more agents than files can be open
-                    known = self._figures[name] = (version, to_json(figures(reader)))
+                    name, embedder=None
+                ) as reader:  # closed at once: there may be more than can be open
+                    known = (version, to_json(figures(reader)))
+                while len(self._figures) >= MOST_FIGURES:
+                    self._figures.pop(next(iter(self._figures)), None)
+                self._figures[name] = known
         except PagerError as error:
             return {"name": name, "trouble": str(error)}
         except OSError as error:  # it was deleted a moment ago
@@ -106,7 +110,7 @@ class Readers:
                 return []
             rows = list(zip(sent, self.home.outcomes(name, [command["id"] for command in sent]), strict=True))
             refused = [{**command, "why": outcome.text} for command, outcome in rows if outcome.state == "refused"]
-            self._sent[name] = [command for command, outcome in rows if outcome.state != "done"]
+            self._sent[name] = [command for command, outcome in rows if outcome.state != "done"][-MOST_REFUSED:]
             return refused[-MOST_REFUSED:]
 
     def edit(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from importlib.resources import files
+from itertools import islice
 from typing import Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
@@ -30,6 +31,7 @@ from pager.types import Json
 
 LARGEST_BODY = 4 << 20
 UNREADABLE = "the memory of this agent cannot be used now; ask who runs this server."
+MOST_NAMES, PAGE = 1000, 100  # agents that can be chosen by name, and those that are shown with their figures at once
 KINDS = {
     "html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml",
     "json": "application/json",
@@ -57,10 +59,11 @@ class Allowed(NamedTuple):
     own: Callable[[str], str | None] = str  # the caller's name of an agent, from the home's; None of others' agents
     is_owner: bool = True  # of the home: nobody else is told where it is, or what is wrong with it
 
-    def names(self) -> dict[str, str]:
-        """Return the names of this caller's agents, each with its name in the home."""
-        owned = ((self.own(name), name) for name in self.readers.home.names())
-        return {own: name for own, name in owned if own is not None}
+    def names(self, most: int, begin: str = "") -> dict[str, str]:
+        """Return names of this caller's agents, from `begin` on, each with its name in the home."""
+        names = self.readers.home.names(begin=self.in_home(begin) if begin else "")
+        owned = ((own, name) for name in names if (own := self.own(name)) is not None)
+        return dict(islice(owned, most))
 
 
 Access = Callable[[Request], Awaitable[Allowed | Response]]
@@ -119,26 +122,29 @@ def _told(error: Exception, *, is_owner: bool) -> str:
 def _agents(request: Request) -> Response:
     allowed: Allowed = request.scope["allowed"]
     home = allowed.readers.home.address if allowed.is_owner else ""
-    return _json({"agents": list(allowed.names()), "read_only": allowed.read_only, "home": home})
+    names = list(allowed.names(MOST_NAMES))
+    more = len(names) == MOST_NAMES  # then there may be others
+    return _json({"agents": names, "more": more, "read_only": allowed.read_only, "home": home})
 
 
 def _fleet(request: Request) -> Response:
     allowed: Allowed = request.scope["allowed"]
-    names = allowed.names()
-    rows = [{**allowed.readers.summary(name), "name": own} for own, name in names.items()]
+    page = allowed.names(PAGE + 1, request.query_params.get("from", ""))
+    rows = [{**allowed.readers.summary(name), "name": own} for own, name in islice(page.items(), PAGE)]
     for row in rows:
         if "trouble" in row and not allowed.is_owner:
             row["trouble"] = UNREADABLE
         elif "running" in row:
             row["running"] = _process(row["running"])
-    return _json({"agents": list(names), "fleet": rows})
+    following = list(page)[PAGE] if len(page) > PAGE else None
+    return _json({"agents": list(allowed.names(MOST_NAMES)), "fleet": rows, "next": following})
 
 
 def _state(request: Request) -> Response:
     allowed, name = _agent(request)
     readers = allowed.readers
     state = {
-        "agents": list(allowed.names()),
+        "agents": list(allowed.names(MOST_NAMES)),
         "revision": readers.revision(name),
         "running": _process(readers.home.owner(name)),
         "waiting": readers.pending(name, apply=not allowed.read_only),

@@ -9,6 +9,8 @@ pages.py     the packed form of pages
 seal.py      rows in clear, or encrypted for their place
 cipher.py    the only file that knows cryptography
 keys.py      the keys of agents, and the master keys that wrap them
+address.py   the options and the hosts in an address
+failures.py  errors of Postgres, for a person
 postgres.py  the only file that knows psycopg: connections, time limits, errors
 pool.py      connections that are used again
 tables.py    the tables in Postgres

@@ -1,7 +1,7 @@
 """The directories in which this process works with agents whose truth is elsewhere. Each is deleted when it is closed.
 
-They are below one directory of this user, which nobody else can enter. What a killed process left is deleted by the
-next one: a directory is in use for as long as the kernel holds the lock on it.
+They are in one directory of this process, below one of this user, which nobody else can enter. What a killed process
+left is deleted by the next one: the directory of a process is in use for as long as the kernel holds the lock on it.
 """
 
 import errno
@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 
 from pager.errors import StorageError
 from pager.safety import foreign_files
@@ -24,31 +25,65 @@ def root() -> Path:
     return Path(tempfile.gettempdir()) / f"selfpager-{os.geteuid()}"
 
 
-class Cache:
-    """An empty directory, from construction to `close`."""
+class _OwnDirectory:
+    """The directory of this process, for as long as it has a cache: one lock, and one descriptor, for all of them."""
 
     def __init__(self) -> None:
         above = root()
+        above.mkdir(mode=0o700, exist_ok=True)
+        if above.is_symlink():
+            raise NotADirectoryError(errno.ENOTDIR, "it is a link")
+        foreign_files.refuse_others(above, above.stat())
+        above.chmod(0o700)
+        with _alone(above):  # or another process deletes the directory before it is locked
+            _remove_unused(above)
+            self.path = Path(tempfile.mkdtemp(prefix="", dir=above))
+            self._lock = _locked(self.path)
+        self.process = os.getpid()
+        self.caches = 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Return False in a forked child, and when somebody has cleaned up what is temporary."""
+        return self.process == os.getpid() and self.path.is_dir()
+
+    def close(self) -> None:
+        """Delete it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+class Cache:
+    """An empty directory, from construction to `close`."""
+
+    _own: _OwnDirectory | None = None  # of the class: a process has one
+    _using = Lock()
+
+    def __init__(self) -> None:
         try:
-            above.mkdir(mode=0o700, exist_ok=True)
-            if above.is_symlink():
-                raise NotADirectoryError(errno.ENOTDIR, "it is a link")
-            foreign_files.refuse_others(above, above.stat())
-            above.chmod(0o700)
-            with _alone(above):  # or another process deletes the directory before it is locked
-                _remove_unused(above)
-                self.path = Path(tempfile.mkdtemp(prefix="", dir=above))
-                self._lock = _locked(self.path)
+            with Cache._using:
+                own = Cache._own
+                if own is None or not own.is_usable:
+                    own = Cache._own = _OwnDirectory()
+                self.path = Path(tempfile.mkdtemp(prefix="", dir=own.path))
+                own.caches += 1
+                self._of = own
         except OSError as error:
             way = "Choose another one with TMPDIR"
-            raise StorageError(f"no directory can be made in {above} ({error.strerror}). {way}.") from None
+            raise StorageError(f"no directory can be made in {root()} ({error.strerror}). {way}.") from None
+        self._is_closed = False
 
     def close(self) -> None:
         """Delete the directory."""
+        if self._is_closed or self._of.process != os.getpid():
+            return
+        self._is_closed = True
         shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        with Cache._using:
+            self._of.caches -= 1
+            if not self._of.caches:
+                self._of.close()
+                Cache._own = None if Cache._own is self._of else Cache._own
 
 
 @contextmanager

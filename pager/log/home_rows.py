@@ -4,19 +4,20 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from pager.log.rows import Rows
+from pager.store.schema import VERSION
 
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
 # lasts to claim it: then it is offered again. What another one takes at this moment is passed over.
 _TAKE = """
-    UPDATE selfpager.agents SET due = clock_timestamp() + %(lease)s
+    UPDATE selfpager.agents SET due = clock_timestamp() + %s
     WHERE id IN (
         SELECT id FROM selfpager.agents
         WHERE ((due <= clock_timestamp()
-                AND (owner IS NULL OR lease_until < clock_timestamp() OR owner::json ->> 'worker' = %(worker)s))
+                AND (owner IS NULL OR lease_until < clock_timestamp() OR owner::json ->> 'worker' = %s))
             OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL
-                OR due NOT BETWEEN clock_timestamp() AND clock_timestamp() + %(lease)s)))
-            AND seq > 0 AND strpos(name, '/') = 0
-        ORDER BY due NULLS FIRST LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+                OR due NOT BETWEEN clock_timestamp() AND clock_timestamp() + %s)))
+            AND seq > 0 AND strpos(name, '/') = 0 AND format <= %s
+        ORDER BY due NULLS FIRST LIMIT %s FOR UPDATE SKIP LOCKED)
     RETURNING name"""
 _SET = "UPDATE selfpager.agents SET due = clock_timestamp() + %s::interval WHERE name = %s"
 _END = """
@@ -56,7 +57,7 @@ class HomeRows:
     def take_due(self, limit: int) -> list[str]:
         """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
         lease, worker = timedelta(seconds=self._server.lease_seconds), self._server.worker
-        found = [row[0] for row in self._server.ask(_TAKE, {"lease": lease, "worker": worker, "limit": limit})]
+        found = [row[0] for row in self._server.ask(_TAKE, (lease, worker, lease, VERSION, limit))]
         self._noted.update(dict.fromkeys(found))
         return found
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import count
 from threading import Thread
 
-from pager.errors import AgentLostError, StorageError
+from pager.errors import AgentLostError, StorageError, UnavailableError
 from pager.log.claim import Claim
 from pager.log.leases import Leases
 from pager.log.pages import CHUNK_BYTES, chunk_of, pack_changes, pack_chunk
@@ -77,9 +77,9 @@ class Log:
         try:
             waits = self._rows.commit(self._claim, self._seq + 1, parts)  # THE COMMIT
         except StorageError as error:
-            raise self._lose(f"nobody knows if its last commit was stored ({error})") from error
+            raise self._lose(_outcome(error)) from error
         if waits is None:
-            raise self._lose("another process has claimed it")
+            raise self._lose_claim()
         self.has_commands = waits
         self._committed(changes, sum(map(len, parts)))
 
@@ -101,13 +101,13 @@ class Log:
         try:
             last = self._rows.last_commit(self._claim)
         except StorageError as error:
-            raise self._lose(f"nobody knows if its last commit was stored ({error})") from error
+            raise self._lose(_outcome(error)) from error
         if last == self._seq + 1:
             self._committed(changes, 0)
         elif last == self._seq:
             self._in_doubt = None
         else:
-            raise self._lose("another process has claimed it")
+            raise self._lose_claim()
 
     def _committed(self, changes: Changes, size_bytes: int) -> None:
         assert self._wal is not None
@@ -189,7 +189,7 @@ class Log:
             self._rows.states.fold(self._claim, held, self._chunks(held, sizes))
         except AgentLostError:
             self._unfolded = held
-            self._lose("another process has claimed it")
+            self._lose_claim()
         except (StorageError, OSError):
             self._unfolded = held
         else:
@@ -216,11 +216,25 @@ class Log:
         if owned:
             self.has_commands = self.has_commands or has_commands
         else:
-            self._lose("another process has claimed it")
+            self._lose_claim()
 
-    def _lose(self, why: str) -> AgentLostError:
+    def _lose_claim(self) -> AgentLostError:
+        """Lose the agent, which is not this process's, Postgres says. It has fewer commits only if it lost some."""
+        with suppress(StorageError):
+            state = self._rows.state(self._name)
+            if state is None or state.agent != self._claim.agent:
+                return self._lose("it is not there any more: it was removed, or Postgres has lost it")
+            if state.seq < self._seq:
+                lost = f"Postgres had acknowledged {self._seq} commits and has {state.seq}"
+                how = "a standby took over that lacked the last ones, or a backup was restored"
+                return self._lose(
+                    f"{lost}: {how}. Nothing was put on top of the gap", "What Postgres has of it is there"
+                )
+        return self._lose("another process has claimed it")
+
+    def _lose(self, why: str, left: str = "What was acknowledged is stored") -> AgentLostError:
         """Refuse every further statement. Return the error that they raise."""
-        way = "What was acknowledged is stored: open the agent again, here or elsewhere"
+        way = f"{left}: open the agent again, here or elsewhere"
         error = AgentLostError(f"this process has lost the agent {self._name!r}: {why}. {way}.")
         assert self._database is not None
         self._is_lost = True  # before the file can change
@@ -241,3 +255,9 @@ class Log:
             os.close(self._file)
         with suppress(StorageError):
             self._rows.release(self._claim)
+
+
+def _outcome(error: StorageError) -> str:
+    is_refused = isinstance(error, UnavailableError) and error.is_refused
+    outcome = "its last commit was not stored" if is_refused else "nobody knows if its last commit was stored"
+    return f"{outcome} ({str(error).rstrip('.')})"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
-from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError, OlderFormatError
 from pager.log.cache import Cache, root
 from pager.log.claim import Claim
 from pager.log.commands import CommandRows, seal_commands
@@ -39,9 +39,9 @@ class Agents(Places):
         self._home = HomeRows(self._rows)
         self.address = self._server.public
 
-    def names(self) -> list[str]:
-        """Return the names of all agents that are not helpers."""
-        return self._rows.names()
+    def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
+        """Return the names of agents that are not helpers."""
+        return self._rows.names(begin, limit, tenant)
 
     def place(self, name: str) -> Place:
         """Return the place of that name."""
@@ -85,6 +85,10 @@ class Agents(Places):
     def advertise(self, url: str) -> None:
         """Name the address in every claim from now on."""
         self._server.advertised = url
+
+    def failure(self) -> str | None:
+        """Return what Postgres said to the last commit."""
+        return self._server.failure
 
 
 def _contents(files: AgentFiles, name: str) -> Iterator[Content]:
@@ -200,7 +204,11 @@ class PostgresPlace(Place):
         try:
             files = AgentFiles(cache.path)
             restored = self._rows.states.restore(state.agent, files.database)
-            store = Store(files.database, clock, read_only=True)
+            try:
+                store = Store(files.database, clock, read_only=True)
+            except OlderFormatError:  # the copy is ours: its owner may go on with the older one
+                Store(files.database, clock).close()
+                store = Store(files.database, clock, read_only=True)
         except BaseException:
             cache.close()
             raise

@@ -6,22 +6,30 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 
 import atexit
 import os
+import re
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import count
 from threading import Lock
+from time import monotonic
 from typing import Any, Self
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from pager.errors import NewerFormatError, RejectedError, StorageError
+from pager.errors import NewerFormatError, RejectedError, StorageError, UnavailableError
+from pager.log.address import given, hosts, split_options
+from pager.log.failures import explain
 from pager.log.pool import BusyError, Pool
 from pager.log.tables import CREATE, LAYOUT
 from pager.safety.redaction import public_address, redacted
 
 try:
     import psycopg
-    from psycopg import Connection
-    from psycopg.pq import TransactionStatus
+    from psycopg import Connection, Cursor
+    from psycopg.errors import Diagnostic, error_from_result
+    from psycopg.generators import execute
+    from psycopg.pq import ExecStatus, Format, TransactionStatus
+    from psycopg.pq.abc import PGresult
     from psycopg.rows import TupleRow
 except ImportError:
     raise RejectedError(
@@ -30,45 +38,91 @@ except ImportError:
     ) from None
 
 Row = tuple[Any, ...]
-Values = Sequence[Any] | Mapping[str, Any]
-Statement = tuple[str, Values]
+Statement = tuple[str, Sequence[Any]]
+_BYTEA, _BIGINT, _UUID = 17, 20, 2950  # the numbers of these types, in every Postgres
 CONNECTIONS = 8  # of a process, to one address
-OPTIONS = {  # also in the query of an address: default, least, most
-    "lease_seconds": (10.0, 0.1, 3600.0),
-    "limit_seconds": (10.0, 0.1, 3600.0),
-    "keep_days": (7.0, 0.0, 3650.0),  # of the past of each agent
-}
+FAILURE_SECONDS = 30.0  # then it is worth another try
 
 
-class UnavailableError(StorageError):
-    """Postgres cannot be reached, or refuses."""
+class _UnconfirmedError(psycopg.OperationalError):
+    """A commit is in Postgres, and its synchronous standby may lack it."""
 
 
 class _Limited(Connection[TupleRow]):
     """A connection on which nothing waits for ever, whatever lies between it and Postgres."""
 
-    limit_seconds = OPTIONS["limit_seconds"][0]
+    limit_seconds: float
+    _is_unconfirmed = False
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for Postgres, as long as the limit allows."""
         return super().wait(gen, interval, self.limit_seconds if timeout is None else timeout)
 
+    @cached_property
+    def only_cursor(self) -> Cursor[TupleRow]:
+        """Return the cursor of all its statements. To make one takes as long as Postgres takes to commit."""
+        return self.cursor()
+
+    def first_value(self, sql: str, values: Sequence[int | uuid.UUID | bytes]) -> bytes | None:
+        """Run a statement of this program that is prepared once. Return the first value of its first row as text.
+
+        Each commit runs it: what psycopg does around other statements takes as long as Postgres takes for this one.
+        """
+        types, formats, data = zip(*(_on_the_wire(value) for value in values), strict=True)
+        if sql not in self._statements:
+            name, numbers = b"selfpager%d" % len(self._statements), count(1)
+            query = re.sub("%[sb]", lambda _: f"${next(numbers)}", sql)
+            self.pgconn.send_prepare(name, query.encode(), types)
+            self._result()
+            self._statements[sql] = name
+        self.pgconn.send_query_prepared(self._statements[sql], data, formats)
+        result = self._result()
+        return result.get_value(0, 0) if result.ntuples else None
+
+    @cached_property
+    def _statements(self) -> dict[str, bytes]:
+        return {}  # SQL -> its name
+
+    def _result(self) -> PGresult:
+        [result] = self.wait(execute(self.pgconn))
+        if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+            raise error_from_result(result)
+        return result
+
+    def notice(self, diagnostic: Diagnostic) -> None:
+        """Take note of a warning. Where somebody cancels a commit, Postgres reports success, and warns that it has not
+        waited for its standby."""
+        self._is_unconfirmed = self._is_unconfirmed or diagnostic.source_function == "SyncRepWaitForLSN"
+
+    def check(self) -> None:
+        """Raise an error if a commit was reported that a promoted standby may lack."""
+        if self._is_unconfirmed:
+            raise _UnconfirmedError("it stopped waiting for its synchronous standby")
+
+
+def _on_the_wire(value: int | uuid.UUID | bytes) -> tuple[int, Format, bytes]:
+    """Return the type of a value in Postgres, and its form."""
+    if isinstance(value, bytes):
+        return _BYTEA, Format.BINARY, value
+    if isinstance(value, int):
+        return _BIGINT, Format.TEXT, b"%d" % value
+    return _UUID, Format.BINARY, value.bytes
+
 
 class Transaction:
     """The statements of one transaction."""
 
-    def __init__(self, connection: Connection[TupleRow]) -> None:
-        self._connection = connection
+    def __init__(self, connection: _Limited) -> None:
+        self._cursor = connection.only_cursor
 
-    def rows(self, sql: str, values: Values = ()) -> list[Row]:
+    def rows(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Run a statement and return its rows."""
-        cursor = self._connection.execute(sql.encode(), values)
+        cursor = self._cursor.execute(sql.encode(), values)
         return cursor.fetchall() if cursor.description else []
 
     def run_many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each of these values, in as few round trips as possible."""
-        with self._connection.cursor() as cursor:
-            cursor.executemany(sql.encode(), values)
+        self._cursor.executemany(sql.encode(), values)
 
 
 class Server:
@@ -91,14 +145,20 @@ class Server:
         self.public = public_address(address)
         self.worker = uuid.uuid4().hex  # tells this process from others
         self.advertised = ""  # where this process takes requests for the agents that it owns
-        self._address, options = _own_options(address)
+        self._address, options = split_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]
         self.keep_days = options["keep_days"]
+        self._hosts = hosts(self._address)
         self._class = type("_Limited", (_Limited,), {"limit_seconds": self.limit_seconds})
-        self._arguments: dict[str, Any] = {
-            "autocommit": True, "connect_timeout": max(2, int(self.limit_seconds)), "application_name": "selfpager",
-            "tcp_user_timeout": int(self.limit_seconds * 1000), "keepalives_idle": 30,
+        defaults: dict[str, Any] = {
+            "autocommit": True, "application_name": "selfpager", "keepalives_idle": 30,
+            "connect_timeout": max(2, int(self.limit_seconds / max(1, len(self._hosts)))),  # to each host
+            "tcp_user_timeout": int(self.limit_seconds * 1000),
+            # A standby has an earlier state, and takes no writes. To read there is for who asks for it.
+            "target_session_attrs": os.environ.get("PGTARGETSESSIONATTRS", "read-write"),
         }  # fmt: skip
+        self._arguments = {name: value for name, value in defaults.items() if name not in given(self._address)}
+        self._failure: tuple[float, str] | None = None  # of the last commit
         self._owner = os.getpid()
         self._pool = Pool(self._connect, CONNECTIONS)
         try:
@@ -115,7 +175,7 @@ class Server:
                     del self._made[key]
             self._pool.close()
 
-    def ask(self, sql: str, values: Values = ()) -> list[Row]:
+    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run a statement that may run twice, and return its rows."""
         with suppress(UnavailableError):
             return self.tell((sql, values))
@@ -135,6 +195,33 @@ class Server:
                         transaction.rows(*statement)
                 return found
 
+    def commit(self, first: Statement, *more: Statement) -> bytes | None:
+        """Do what `tell` does with a statement that every commit runs. Return the first value of its row as text. Note
+        if commits cannot be stored now."""
+        try:
+            with self._connection() as connection:
+                found = self._commit(connection, first, more)
+        except UnavailableError as error:
+            self._failure = (monotonic(), error.reason)
+            raise
+        self._failure = None
+        return found
+
+    def _commit(self, connection: _Limited, first: Statement, more: Sequence[Statement]) -> bytes | None:
+        if not more:
+            return connection.first_value(*first)
+        with connection.transaction():
+            transaction, found = Transaction(connection), connection.first_value(*first)
+            for statement in more if found is not None else ():
+                transaction.rows(*statement)
+            return found
+
+    @property
+    def failure(self) -> str | None:
+        """Return why the last commit of this process was not stored; None if it was, or if that was long ago."""
+        failed = self._failure
+        return failed[1] if failed and monotonic() - failed[0] < FAILURE_SECONDS else None
+
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
         """Run a transaction, whose locks end with it also when this process stands still."""
@@ -152,25 +239,41 @@ class Server:
             yield transaction
 
     @contextmanager
-    def _connection(self) -> Generator[Connection[TupleRow]]:
+    def _connection(self) -> Generator[_Limited]:
+        is_refused = True  # until something is sent
         if os.getpid() != self._owner:
             raise StorageError(
                 "a forked child cannot use its parent's connections to Postgres; open a home of its own."
             )
         try:
             with self._pool.lend(self.limit_seconds) as connection:
+                is_refused = False
                 try:
                     yield connection
+                    connection.check()
                 except BaseException as error:
+                    is_idle = connection.info.transaction_status == TransactionStatus.IDLE
+                    is_refused = is_idle and isinstance(error, psycopg.Error) and error.sqlstate is not None
                     is_known = isinstance(error, Exception) and not isinstance(error, psycopg.OperationalError)
-                    if not is_known or connection.info.transaction_status != TransactionStatus.IDLE:
+                    if not is_known or not is_idle:
                         connection.close()  # nobody knows in which state it is
                     raise
         except (psycopg.Error, BusyError) as error:
-            raise self._unavailable(error) from error
+            raise self._unavailable(error, is_refused=is_refused) from error
 
-    def _connect(self) -> Connection[TupleRow]:
-        connection = self._class.connect(self._address, **self._arguments)
+    def _connect(self) -> _Limited:
+        known, arguments = self._hosts, self._arguments
+        if known:
+            order: dict[str, Any] = {
+                "host": ",".join(host for host, _ in known),
+                "port": ",".join(str(port) for _, port in known),
+            }
+            arguments = arguments | order
+        connection = self._class.connect(self._address, **arguments)
+        connection.add_notice_handler(connection.notice)
+        # The one that answered comes first from now on: one that is gone would cost a time-out for each connection.
+        answered = (connection.info.host, connection.info.port)
+        self._hosts = sorted(known, key=lambda host: host != answered)
         try:
             # A commit that Postgres has not written is not durable. Stronger settings of the server stay.
             durable = "set_config('synchronous_commit', 'on', false)"
@@ -180,15 +283,13 @@ class Server:
             raise
         return connection
 
-    def _unavailable(self, error: Exception) -> StorageError:
-        reason = redacted(" ".join(str(error).split()), [self._address]) or type(error).__name__
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            way = "Give its user the right to create a schema there (GRANT CREATE ON DATABASE ...)"
-        elif isinstance(error, psycopg.errors.SerializationFailure | BusyError):
-            way = "Try again"
-        else:
-            way = "Check that it runs and takes this user, then try again; what was acknowledged is there"
-        return UnavailableError(f"the Postgres at {self.public} does not do it: {reason}. {way}.")
+    def _unavailable(self, error: Exception, *, is_refused: bool) -> StorageError:
+        text = str(error).rpartition("All failures were:\n")[2]  # those before it are the last one, once more
+        said = redacted(" ".join(text.split()), [self._address]).rstrip(".") or type(error).__name__
+        state = error.sqlstate if isinstance(error, psycopg.Error) else None
+        reason, way = explain(state, said, self.limit_seconds)
+        text = f"the Postgres at {self.public} cannot do it: {reason} ({said}). {way}."
+        return UnavailableError(text, reason, is_refused=is_refused)
 
     def _create_tables(self) -> None:
         with self._connection() as connection:
@@ -203,22 +304,3 @@ class Server:
                 raise NewerFormatError(
                     f"the tables in {self.public} have layout {found[0]}; {known}. Install a newer one."
                 )
-
-
-def _own_options(address: str) -> tuple[str, dict[str, float]]:
-    """Return an address without our own options in its query, and these."""
-    parts = urlsplit(address)
-    options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[tuple[str, str]]()
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if name not in options:
-            rest.append((name, value))
-            continue
-        try:
-            options[name] = float(value)
-        except ValueError:
-            options[name] = -1
-        _, least, most = OPTIONS[name]
-        if not least <= options[name] <= most:
-            given, unit = f"{name} in the address of the home is {value!r:.40}", name.rpartition("_")[2]
-            raise RejectedError(f"{given}; give {unit}, {least:g} to {most:g}.")
-    return urlunsplit(parts._replace(query=urlencode(rest))), options

@@ -17,22 +17,25 @@ from pager.log.keys import Keys
 from pager.log.postgres import Server, Statement
 from pager.log.states import States
 from pager.store.schema import VERSION
-from pager.types import Json
+from pager.types import OF_TENANT, Json
 
+LAST = "\x7f"  # behind every character of a name
 # A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
 # loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
 _QUICK = "WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
-_CLAIM = f"""
-    {_QUICK}
+# But after a crash Postgres may show commits that its synchronous standby lacks: a claim waits until that one has them.
+_CLAIM = """
+    WITH quick AS MATERIALIZED (SELECT CASE WHEN current_setting('synchronous_standby_names') = ''
+        THEN set_config('synchronous_commit', 'off', true) END)
     UPDATE selfpager.agents SET fence = fence + 1, claim = %s, owner = %s,
         lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = %s)
     RETURNING id, fence, claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = agents.id)"""
-# This line is the commit: it has a row, or nothing happened.
-_COMMIT = """
+# This line is the commit: it has a row, or nothing happened. It changes no column that is in an index, the lease least
+# of all, which is renewed by itself: so it writes a row here and a row there, and one entry of an index.
+_COMMIT = f"""
     WITH owned AS (
-        UPDATE selfpager.agents SET seq = seq + 1, format = %s,
-            lease_until = clock_timestamp() + make_interval(secs => %s)
+        UPDATE selfpager.agents SET seq = seq + 1, format = {VERSION}
         WHERE id = %s AND (fence, claim) = (%s, %s) AND seq = %s
         RETURNING id, seq),
     written AS (INSERT INTO selfpager.commits SELECT id, seq, 0, clock_timestamp(), %b FROM owned)
@@ -64,10 +67,14 @@ class Rows:
         self.states = States(server, self.keys)
         self.noted: dict[str, datetime | None] = {}  # when agents are due, as this process has stored it as their owner
 
-    def names(self) -> list[str]:
-        """Return the names of all agents that are not helpers, sorted."""
-        found = self.server.ask("SELECT name FROM selfpager.agents WHERE seq > 0 AND strpos(name, '/') = 0 ORDER BY 1")
-        return [row[0] for row in found]
+    def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
+        """Return the names of agents that are not helpers, sorted: those of a tenant ("" for none), or all."""
+        first = f"{tenant}{OF_TENANT}" if tenant else ""
+        end = f"{tenant}{OF_TENANT}{LAST}" if tenant else LAST
+        of_none = "AND strpos(name, '..') = 0" if tenant == "" else ""
+        sql = f"""SELECT name FROM selfpager.agents
+                  WHERE name >= %s AND name < %s AND seq > 0 AND strpos(name, '/') = 0 {of_none} ORDER BY 1 LIMIT %s"""
+        return [row[0] for row in self.server.ask(sql, (max(begin, first), end, limit))]
 
     def names_below(self, name: str, *, deep: bool = False) -> list[str]:
         """Return the names of an agent's helpers, sorted, without theirs unless `deep`."""
@@ -123,28 +130,31 @@ class Rows:
 
     def remove(self, name: str, claim: Claim) -> bool:
         """Delete an agent that is claimed, with its helpers. Return False if another owns it by now."""
-        return bool(
-            self.server.tell(
-                ("DELETE FROM selfpager.agents WHERE id = %s AND claim = %s RETURNING id", (claim.agent, claim.id)),
-                ("DELETE FROM selfpager.agents WHERE starts_with(name, %s)", (f"{name}/",)),
-            )
-        )
+        with self.server.transaction() as transaction:
+            mine = "DELETE FROM selfpager.agents WHERE id = %s AND claim = %s RETURNING id"
+            removed = transaction.rows(mine, (claim.agent, claim.id))
+            if removed:
+                helpers = "DELETE FROM selfpager.agents WHERE starts_with(name, %s) RETURNING id"
+                removed += transaction.rows(helpers, (f"{name}/",))
+                # From here on nobody can commit to one of them.
+                transaction.rows("DELETE FROM selfpager.commits WHERE agent = ANY(%s)", ([row[0] for row in removed],))
+        return bool(removed)
 
     # the log
 
     def commit(self, claim: Claim, seq: int, parts: Sequence[bytes]) -> bool | None:
         """Commit number `seq`. Return True if commands wait; None if another owns the agent, or has committed."""
         first, *more = parts
-        values = (VERSION, self.server.lease_seconds, claim.agent, claim.fence, claim.id, seq - 1, first)
+        values = (claim.agent, claim.fence, claim.id, seq - 1, first)
         rest: list[Statement] = [(_MORE, (claim.agent, seq, part, data)) for part, data in enumerate(more, start=1)]
-        found = self.server.tell((_COMMIT, values), *rest)
-        return bool(found[0][0]) if found else None
+        waits = self.server.commit((_COMMIT, values), *rest)
+        return None if waits is None else waits == b"t"
 
     def last_commit(self, claim: Claim) -> int | None:
-        """Return the number of the last commit; None if another owns the agent."""
-        found = self.server.ask(
-            "SELECT seq FROM selfpager.agents WHERE id = %s AND claim = %s", (claim.agent, claim.id)
-        )
+        """Return the number of the last commit, once it is as safe as one that is acknowledged; None if another owns
+        the agent."""
+        sql = "UPDATE selfpager.agents SET seq = seq WHERE id = %s AND claim = %s RETURNING seq"
+        found = self.server.ask(sql, (claim.agent, claim.id))
         return found[0][0] if found else None
 
     # commands of other processes

@@ -17,8 +17,9 @@ CREATE = (
         seq bigint NOT NULL DEFAULT 0,          -- the number of the last commit
         folded bigint NOT NULL DEFAULT 0        -- commits up to this one are in the newest base
     ) WITH (fillfactor = 50)""",  # half of each page is for new versions of its rows: no index is written then
+    # A commit has changed the row of its agent. A foreign key would look it up again, and lock it once more.
     """CREATE TABLE IF NOT EXISTS selfpager.commits (
-        agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
+        agent bigint NOT NULL,
         seq bigint NOT NULL,
         part integer NOT NULL,                  -- a commit of many pages has several rows
         at timestamptz NOT NULL,                -- on the clock of this Postgres
@@ -54,7 +55,8 @@ CREATE = (
         wrapped bytea NOT NULL                  -- the key, encrypted with that one
     )""",
     "CREATE INDEX IF NOT EXISTS agents_due ON selfpager.agents (due) WHERE due IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS agents_owned ON selfpager.agents (lease_until) WHERE owner IS NOT NULL",
+    # Not on `lease_until`: every commit and every renewal changes that, and would write all indexes anew.
+    "CREATE INDEX IF NOT EXISTS agents_owned ON selfpager.agents (id) WHERE owner IS NOT NULL",
     """CREATE TABLE IF NOT EXISTS selfpager.home (
         key text PRIMARY KEY,                   -- such as keys: those of the HTTP API
         value text

@@ -3,6 +3,7 @@
 The facades open what a place gives them. Nothing above them asks for a directory.
 """
 
+import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from pager.types import OF_TENANT
 from pager.upkeep import home_files, inbox
 from pager.upkeep.inbox import CommandFiles, Commands
 from pager.upkeep.lock import AgentLock, current_owner
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # of an agent, as it is called in its home
 
 
 class Opened(NamedTuple):
@@ -237,6 +240,12 @@ def same_tenant(own: str, name: str) -> str:
     return f"{tenant}{between}{name}" if between else name
 
 
+def tenant_of(name: str) -> str:
+    """Return the tenant to which an agent belongs; "" if to none."""
+    tenant, between, _ = name.partition(OF_TENANT)
+    return tenant if between else ""
+
+
 def without_tenant(name: str) -> str:
     """Return what an agent is called among those of its tenant."""
     return name.rpartition(OF_TENANT)[2]
@@ -248,8 +257,8 @@ class Places(ABC):
     address: str  # for people, without a password
 
     @abstractmethod
-    def names(self) -> list[str]:
-        """Return the names of all agents, sorted. There may be others that no agent can have."""
+    def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
+        """Return names of agents, sorted: from `begin` on, at most `limit`, those of a tenant ("" for none) or all."""
 
     @abstractmethod
     def place(self, name: str) -> Place:
@@ -297,6 +306,10 @@ class Places(ABC):
     def advertise(self, url: str) -> None:
         """Let others know where this process takes requests for the agents that it has open."""
 
+    @abstractmethod
+    def failure(self) -> str | None:
+        """Return why this process could not commit a moment ago, in a few words; None if it could."""
+
 
 class Directories(Places):
     """A directory with a directory for each agent."""
@@ -305,9 +318,11 @@ class Directories(Places):
         self._path = path
         self.address = str(path)
 
-    def names(self) -> list[str]:
+    def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
         """Return the names of the directories with a memory."""
-        return sorted(path.parent.name for path in self._path.glob("*/pager.db") if path.is_file())
+        found = sorted(path.parent.name for path in self._path.glob("*/pager.db") if path.is_file())
+        named = [name for name in found if name >= begin and NAME.fullmatch(name)]
+        return [name for name in named if tenant is None or tenant_of(name) == tenant][:limit]
 
     def place(self, name: str) -> Place:
         """Return the directory of that name."""
@@ -358,3 +373,6 @@ class Directories(Places):
 
     def advertise(self, url: str) -> None:
         """Do nothing: one process has the directory."""
+
+    def failure(self) -> None:
+        """Return None: the next one is tried anew."""

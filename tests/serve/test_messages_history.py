@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from agents.serve.messages_records import mark_sent
 from agents.serve.messages_request import read
 from agents.serve.messages_turn import Turn
 from pager.types import Json
+from tests.serve.conftest import wait_until
 from tests.standin import Reply, call
 from tests.support.front import WEATHER, Chat, Front, front_in, said_in, text_of
 
@@ -240,6 +242,39 @@ def test_killed_between_request_and_answer_the_request_sent_again_is_one_turn(tm
         front.open()
 
 
+@pytest.mark.slow
+def test_killed_in_a_turn_it_is_gone_on_with_unasked_as_the_client_asked(tmp_path: Path) -> None:
+    body: Any = {**HELLO, "tools": [WEATHER], "system": "Speak like a pirate.", "max_tokens": 321}
+    due = tmp_path / "home" / ".due" / "clerk"
+    with front_in(tmp_path) as front:
+        front.close()
+        with server_to_kill(front, tmp_path) as (process, url):
+
+            def dies(_: Json) -> Reply:
+                os.kill(process.pid, signal.SIGKILL)
+                return Reply("nobody hears this")
+
+            front.provider.replies = dies
+            with client_of(front, url) as client, pytest.raises(anthropic.APIConnectionError):
+                client.messages.create(**body)
+            process.wait()
+        front.provider.replies = lambda _: Reply("I look.", call("get_weather", {"city": "Porto"}))
+        with server_to_kill(front, tmp_path) as (_, url), client_of(front, url) as client:
+            wait_until(lambda: not due.exists())
+            answer = client.messages.create(**body)
+            assert ([block.type for block in answer.content], answer.stop_reason) == (["text", "tool_use"], "tool_use")
+            front.provider.replies = lambda _: Reply("It is sunny.")
+            result = {"type": "tool_result", "tool_use_id": answer.content[1].id, "content": "sunny"}  # type: ignore[union-attr]
+            content = [block.to_dict() for block in answer.content]
+            history = [{"role": "assistant", "content": content}, {"role": "user", "content": [result]}]
+            assert text_of(client.messages.create(**{**body, "messages": body["messages"] + history})) == "It is sunny."
+        [_, alone, last] = front.requests
+        assert alone["max_tokens"] == 321
+        assert alone["tools"] == last["tools"]
+        assert alone["system"][0]["text"].endswith("Speak like a pirate.")
+        front.open()
+
+
 class Numbers(Model):
     """Answers with a number that no other reply has; on demand with a call of the client's tool."""
 
@@ -272,10 +307,47 @@ def asked(messages: list[Any], **more: Any) -> Turn:
 
 
 def run(agent: Agent, turn: Turn, *, finishes: bool = True) -> None:
-    with closing(agent.stream_told(lambda: turn.tell(agent.memory), elsewhere=turn.asked.tool_names)) as events:
+    memory = agent.memory
+
+    def replied() -> None:
+        if finishes:
+            turn.replied(memory)
+
+    tell = partial(turn.tell, memory)
+    with closing(agent.stream_told(tell, elsewhere=turn.asked.tool_names, also=replied)) as events:
         for event in events:
             if isinstance(event, Stopped) and finishes:
-                turn.finish(agent.memory, event)
+                turn.finish(memory, event)
+
+
+def flushes(agent: Agent, action: Callable[[], object]) -> int:
+    """How many commits of an action wait for the disk."""
+    statements: list[str] = []
+    connection = agent.memory._store._connection
+    connection.set_trace_callback(statements.append)
+    try:
+        action()
+    finally:
+        connection.set_trace_callback(None)
+    settings = [each for each in statements if each == "COMMIT" or each.startswith("PRAGMA synchronous")]
+    return sum(
+        each == "COMMIT" and "NORMAL" not in before for before, each in zip(["", *settings], settings, strict=False)
+    )
+
+
+def test_a_turn_waits_for_the_disk_as_often_as_any_other(tmp_path: Path) -> None:
+    agent, _ = numbered(tmp_path)
+    others = [flushes(agent, partial(agent.turn, f"from another door {number}")) for number in range(3)]
+    history, ours, marks = list[Any](), list[int](), list[int]()
+    for number in range(3):
+        history.append({"role": "user", "content": f"hello {number}"})
+        turn = asked(history)
+        ours.append(flushes(agent, partial(run, agent, turn)))
+        marks.append(flushes(agent, partial(mark_sent, agent.memory, turn.digest)))
+        assert turn.answer is not None
+        history.append({"role": "assistant", "content": list(turn.answer.content)})
+    assert (others[-1], ours[-1], marks) == (2, 2, [0, 0, 0])  # the first ones also open an epoch
+    agent.close()
 
 
 def test_killed_behind_the_reply_the_answer_is_read_and_the_model_not_asked_again(tmp_path: Path) -> None:
@@ -326,6 +398,7 @@ def test_the_model_sees_the_history_of_who_asks_and_nothing_else(
     folder = tmp_path_factory.mktemp("life")
     agent, model = numbered(folder)
     histories: list[list[Any]] = [[]]
+    elsewhere = set[str]()  # what was said through another door stands in whatever branch the agent was in
     for number, (move, which) in enumerate(moves):
         history = list(histories[which % len(histories)])
         if move == "reopen":
@@ -336,7 +409,7 @@ def test_the_model_sees_the_history_of_who_asks_and_nothing_else(
             continue
         if move == "elsewhere" and agent.memory.accepts_message:
             histories.append([])
-            agent.turn(f"from another door {number}")
+            elsewhere |= {f"from another door {number}", agent.turn(f"from another door {number}").text}
             continue
         if move == "go back":
             history = history[: 2 * (which % (len(history) // 2 + 1))]
@@ -355,8 +428,8 @@ def test_the_model_sees_the_history_of_who_asks_and_nothing_else(
         run(agent, turn)
         mark_sent(agent.memory, turn.digest)
         assert turn.answer is not None
-        if len(model.requests) > before and move != "elsewhere":
-            _compare(model.requests[-1], history, seen_elsewhere=turn.plan.kind == "continued")
+        if len(model.requests) > before:
+            _compare(model.requests[-1], history, elsewhere)
         content = [dict(block) for block in turn.answer.content]
         history.append({"role": "assistant", "content": _plain(content)})
         histories.append(history)
@@ -376,12 +449,9 @@ def _next(history: list[Any], move: str, number: int) -> Any:
     return f"{'tool ' if move == 'tool' else ''}said {number}"
 
 
-def _compare(params: Json, history: list[Any], *, seen_elsewhere: bool) -> None:
+def _compare(params: Json, history: list[Any], elsewhere: Collection[str]) -> None:
     got = [each for each in _flat(params["messages"]) if not each.startswith("<")]
-    wanted = _flat(history)
-    if seen_elsewhere:  # what was said through another door meanwhile is there, too
-        got = [each for each in got if each in wanted]
-    assert got == wanted
+    assert [each for each in got if each not in elsewhere] == _flat(history)
 
 
 def _flat(messages: list[Any]) -> list[str]:

@@ -14,6 +14,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     server = Server(Home(folder / "home"), [folder / "clerk.yaml"])
     with HttpServer(make_app(server), port=0) as http:
+        server.start()
         print(http.url, flush=True)  # noqa: T201 - the parent reads it
         Event().wait()
 

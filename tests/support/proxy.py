@@ -40,6 +40,10 @@ class Proxy:
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
 
+    def turn_to(self, target: str) -> None:
+        """Pass new connections on to another socket."""
+        self._target = target
+
     def heal(self) -> None:
         """Pass everything on again, for new connections."""
         self.cut()
@@ -64,7 +68,12 @@ class Proxy:
                     client.close()
                     continue
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(self._target)
+                try:
+                    server.connect(self._target)
+                except OSError:  # nobody is there
+                    client.close()
+                    server.close()
+                    continue
                 self._open += [client, server]
             Thread(target=self._pass_on, args=(client, server), daemon=True).start()
 

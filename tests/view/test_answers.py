@@ -4,6 +4,9 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from agents.view import routes
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
 from pager import Memory, Prefetch
@@ -91,6 +94,19 @@ def test_all_agents_are_listed_with_their_figures_and_what_cannot_be_read_says_w
     assert (guide["tokens"], guide["usd"], guide["last_error"]) == (905, None, None)
     assert guide["used_tokens"] == api(server, "guide/now")["window"]["used_tokens"]
     assert api(server, "fleet")["fleet"][1]["running"] is None
+
+
+def test_of_many_agents_a_page_is_shown(server: ViewServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("anna", "bert", "cleo"):
+        Memory.open(home / name, embedder=None).close()
+    monkeypatch.setattr(routes, "PAGE", 2)
+    monkeypatch.setattr(routes, "MOST_NAMES", 3)
+    first = api(server, "fleet")
+    assert ([row["name"] for row in first["fleet"]], first["next"]) == (["anna", "bert"], "cleo")
+    rest = api(server, "fleet?from=cl")
+    assert ([row["name"] for row in rest["fleet"]], rest["next"]) == (["cleo", "guide"], None)
+    assert api(server, "agents")["agents"] == rest["agents"] == ["anna", "bert", "cleo"]
+    assert api(server, "agents")["more"]
 
 
 def test_a_list_of_all_agents_keeps_none_of_them_open(tmp_path: Path) -> None:

@@ -17,12 +17,12 @@ function plainly(part) {
   }
 }
 
-// Returns the name of an agent that is asked for and not there.
-export function read(agents) {
+// Returns the name of an agent that is asked for and not there. Of very many `agents`, some are not known by name.
+export function read(agents, more) {
   clearTimeout(writing);
   const [path, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
   const [agent, tab, at, ...text] = path.split("/").map(plainly);
-  here.agent = agents.includes(agent) ? agent : null;
+  here.agent = agent && (more || agents.includes(agent)) ? agent : null;
   here.tab = Object.hasOwn(PANELS, tab) ? tab : "request";
   here.at = at && at !== "now" ? at : null;
   here.text = text.join("/");

@@ -28,7 +28,7 @@ async function ask(address, options) {
 
 export const agents = () => ask("api/agents");
 
-export const fleet = () => ask("api/fleet");
+export const fleet = (from) => ask(`api/fleet?${new URLSearchParams({ from })}`);
 
 export function get(agent, what, query = {}) {
   const known = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");

@@ -2,15 +2,25 @@
 
 import { age, dollars, el, empty, fill, number } from "./dom.js";
 
-export function drawFleet(root, agents, { home, go }) {
-  const says = JSON.stringify(agents);
+export const place = { begin: "" }; // the name that the page of agents begins with, or the next one there is
+const jump = el("input", {
+  type: "search",
+  autocomplete: "off",
+  spellcheck: "false",
+  placeholder: "From a name on",
+  "aria-label": "Show agents from this name on",
+});
+
+export function drawFleet(root, { fleet: agents, next }, { home, go, again }) {
+  const says = JSON.stringify([agents, next]);
   if (root.dataset.fleet === says && root.hasChildNodes()) return;
   root.dataset.fleet = says;
-  if (!agents.length) {
+  if (!agents.length && !place.begin) {
     fill(root, nobody(home));
     return;
   }
   const rows = agents.map((agent) => row(agent, go));
+  const typing = document.activeElement === jump;
   fill(
     root,
     el(
@@ -21,6 +31,7 @@ export function drawFleet(root, agents, { home, go }) {
         { class: "head" },
         el("h2", {}, agents.length === 1 ? "1 agent" : `${number(agents.length)} agents`),
         el("p", { class: "told" }, home),
+        next || place.begin ? pages(next, again) : null,
       ),
       el(
         "div",
@@ -34,6 +45,20 @@ export function drawFleet(root, agents, { home, go }) {
       ),
     ),
   );
+  if (typing) jump.focus();
+}
+
+// Of more agents than a page shows.
+function pages(next, again) {
+  const from = (name) => {
+    place.begin = name;
+    jump.value = name;
+    return again();
+  };
+  jump.onchange = () => from(jump.value.trim());
+  const button = (name, begin, off) =>
+    el("button", { type: "button", disabled: off, on: { click: () => from(begin) } }, name);
+  return el("div", { class: "pages" }, jump, button("First", "", !place.begin), button("Next", next, !next));
 }
 
 const HEADS = [

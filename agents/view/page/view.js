@@ -3,7 +3,7 @@
 import { here, note, read, write } from "./address.js";
 import * as api from "./api.js";
 import { byId, el, empty, fill } from "./dom.js";
-import { drawFleet } from "./fleet.js";
+import { drawFleet, place } from "./fleet.js";
 import { listen } from "./keys.js";
 import { drawAgents, drawState, drawTrouble, state, toast } from "./live.js";
 import { openPage } from "./page.js";
@@ -12,7 +12,7 @@ import { WindowCard } from "./window.js";
 
 const LOOK_MS = 1000;
 const REST = 25; // times as long as a look took
-const known = { home: "", agents: [], readOnly: false, revision: null, list: null, turn: 0, trouble: "" };
+const known = { home: "", agents: [], more: false, readOnly: false, revision: null, list: null, turn: 0, trouble: "" };
 let loading = { aim: "", busy: false, again: false };
 const win = new WindowCard({ go, arrive, frame, compare: (step) => go({ tab: "request", more: { with: step } }) });
 
@@ -189,8 +189,8 @@ async function fleet() {
   const root = byId("panel");
   root.className = "panel fleet";
   delete root.dataset.text;
-  const told = await api.fleet();
-  if (!here.agent) drawFleet(root, told.fleet, { home: known.home, go });
+  const told = await api.fleet(place.begin);
+  if (!here.agent) drawFleet(root, told, { home: known.home, go, again: () => fleet().catch(failed) });
   return told;
 }
 
@@ -249,7 +249,7 @@ async function pulse() {
 }
 
 function follow() {
-  const missing = read(known.agents);
+  const missing = read(known.agents, known.more);
   if (missing) toast(`There is no agent “${missing}” here.`, true);
   return arrive();
 }
@@ -259,11 +259,12 @@ async function start() {
   addEventListener("hashchange", follow);
   document.addEventListener("visibilitychange", beat);
   const told = await api.agents();
-  Object.assign(known, { home: told.home, agents: told.agents, readOnly: told.read_only });
+  Object.assign(known, { home: told.home, agents: told.agents, more: told.more, readOnly: told.read_only });
   drawAgents(told.agents, null);
   await follow();
   document.body.dataset.ready = "yes";
   pulse();
 }
 
-start().catch((error) => toast(error.message, true));
+const failed = (error) => toast(error.message, true);
+start().catch(failed);
