@@ -1,5 +1,7 @@
 """The ASGI application of `selfpager serve`: its routes, and what stands around every request."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import cache
 from time import perf_counter
 
@@ -35,7 +37,14 @@ def make_app(server: Server) -> Starlette:
         Route("/healthz", _health), Route("/metrics", _metrics), Route("/openapi.json", _openapi),
         Route("/docs", _docs), *ENDPOINTS, *view_routes(server),
     ]  # fmt: skip
-    app = Starlette(routes=routes, exception_handlers={404: _nothing_here, 405: _nothing_here})
+
+    @asynccontextmanager
+    async def until_the_end(_: Starlette) -> AsyncGenerator[None]:
+        yield
+        if server.forward:
+            await server.forward.close()
+
+    app = Starlette(routes=routes, lifespan=until_the_end, exception_handlers={404: _nothing_here, 405: _nothing_here})
     app.state.server = server
     app.add_middleware(Observed, server=server)
     return app

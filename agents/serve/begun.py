@@ -21,6 +21,7 @@ Begin = Callable[[Agent, Callable[[], object]], Generator[Event]]  # `also` of t
 
 def carry_out(server: Server, name: str, run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
     """Do what a request asked for, or what is left of it if its agent has begun it before."""
+    run.open()
     with server.visits.noted(name, agent):
         found = _carry_out(run, asked, begin, agent)
     server.metrics.turn(found)

@@ -39,13 +39,17 @@ class WorkerGoneError(Exception):
 
 
 class Forward:
-    """Passes requests on."""
+    """Passes requests on, until `close`."""
 
     def __init__(self, key: str) -> None:
         self._key = key
         limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
         timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
         self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._client.aclose()
 
     async def send(
         self, url: str, request: Request, caller: Caller, body: bytes, *, key: str,

@@ -47,7 +47,7 @@ class Run:
         self.size = 0
         self.answer: Json | None = None
         self.error: ApiError | None = None
-        self.began = False  # what was asked for is on disk
+        self.is_open = self.began = False  # its agent works on it; what was asked for is on disk
         self.ended_at: float | None = None
         self._events: list[Sent] = []
         self._waiting: set[_Waiting] = set()
@@ -57,6 +57,11 @@ class Run:
     def add(self, event: Event) -> None:
         """Add an event of the turn."""
         self._add(type(event).__name__.lower(), event_json(event))
+
+    def open(self) -> None:
+        """Note that its agent is open, and works on it."""
+        self.is_open = True
+        self._wake()
 
     def begin(self) -> None:
         """Note that what was asked for is on disk."""
@@ -94,10 +99,10 @@ class Run:
         """Return the number of the newest event."""
         return self.first + len(self._events)
 
-    async def wait(self, *, until_begun: bool = False) -> None:
-        """Return when it has ended, or with `until_begun` when what was asked for is on disk."""
+    async def wait(self, *, until_open: bool = False, until_begun: bool = False) -> None:
+        """Return when it has ended, or when its agent works on it, or when what was asked for is on disk."""
         with _Waiting(self._waiting, reads=False) as woken:
-            while self.ended_at is None and not (until_begun and self.began):
+            while self.ended_at is None and not (until_begun and self.began) and not (until_open and self.is_open):
                 await woken.wait()
                 woken.clear()
 

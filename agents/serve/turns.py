@@ -236,8 +236,8 @@ async def _wait(call: Call, run: Run, *, until_begun: bool = False) -> None:
 async def _stream(call: Call, run: Run) -> Response:
     with suppress(TimeoutError):
         async with asyncio.timeout(HOLD_BACK_SECONDS):
-            await run.wait(until_begun=True)
-    if run.error and not run.began:
+            await run.wait(until_open=True)
+    if run.error and not run.is_open:
         raise run.error
     headers = {"X-Accel-Buffering": "no", "Idempotency-Key": run.key}
     return StreamingResponse(run.events(_last_event(call)), headers=headers, media_type="text/event-stream")
