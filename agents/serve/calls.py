@@ -8,6 +8,7 @@ async def tell(call: Call) -> Response:
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ LOOK_AGAIN_SECONDS = 0.2
 WAIT_FOR_LEASE_SECONDS = 60.0  # at most: an operator may choose long leases
 NO_EMBEDDER: Mapping[str, Any] = {"embedder": None}
 Body = TypeVar("Body", bound=BaseModel)
+KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
+KEYED = {"Idempotency-Key": "The same key gives the same answer, and nothing is done twice."}
 Handler = Callable[["Call"], Awaitable[Response]]
 
 
@@ -50,7 +53,7 @@ class Call:
         self.caller = caller
         self._raw: bytes | None = None
         self.agent = agent  # its name in the home; "" for a request that names none
-        self.key = request.headers.get("idempotency-key", "")
+        self.made_key = ""
 
     async def somewhere(self, handle: Handler, *, repeats: bool) -> Response:
         """Answer here, or let the worker answer that has the agent open. One that has died is waited for until its
@@ -168,6 +171,16 @@ class Call:
         future: Future[Result] = self.server.workers.submit(self.agent, work, waits=waits)
         return await asyncio.shield(asyncio.wrap_future(future))
 
+    @property
+    def key(self) -> str:
+        """Return the Idempotency-Key, or the one that was made for this request; "" if there is none. Raises ApiError
+        (400) if it is none."""
+        key = self.request.headers.get("idempotency-key", "") or self.made_key
+        if key and not KEY.fullmatch(key):
+            text = "an Idempotency-Key is made of letters, digits, '.', '_', ':', '~' and '-', at most 200."
+            raise ApiError(400, "rejected", text, "Use a UUID, for example.")
+        return key
+
     def text(self, name: str) -> str:
         """Return what the address has for `name`; "" if it has nothing."""
         return self.request.query_params.get(name, "")
@@ -215,8 +228,9 @@ class Endpoint(Route):
         try:
             call = await let_in(request, self.scope)
             if self.streams:
-                call.key = call.key or uuid4().hex  # the same for whatever worker answers in the end
-            return await call.somewhere(self._handle, repeats=self.scope == "read" or self.streams)
+                call.made_key = uuid4().hex  # the same for whatever worker answers in the end
+            is_keyed = bool(self.takes.keys() & KEYED and call.key)
+            return await call.somewhere(self._handle, repeats=self.scope == "read" or is_keyed)
         except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
             return error_response(request, error)
 

@@ -17,23 +17,28 @@ from agents.agent import Agent
 from agents.events import Event
 from agents.models.model import ModelUnavailableError
 from agents.schedule import begin_due, next_due, sleep_if_due
-from agents.serve import messages_records, messages_turn, records
+from agents.serve import messages_records, records
+from agents.serve.begun import go_on
 from agents.serve.errors import ApiError
 from agents.serve.instances import Instances
 from agents.serve.log import Log
+from agents.serve.messages_turn import rest
+from agents.serve.runs import Runs
 from agents.serve.workers import Workers
 from pager.clock import Clock
-from pager.errors import InUseError, PagerError, StorageError
+from pager.errors import AgentLostError, InUseError, PagerError, StorageError, UnavailableError
 
 LOOK_SECONDS = 1.0
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0  # when the model, or the home, does not answer
+FIRST_REOPENING_SECONDS = 1.0  # of an agent that was lost, or could not be reached
 AFTER_ERROR = timedelta(hours=1)  # at least, before what has failed otherwise is tried again
 
 
 class Visits:
     """Looks after agents whose time has come, in a thread, from `start` to `close`."""
 
-    def __init__(self, instances: Instances, workers: Workers, clock: Clock, log: Log) -> None:
+    def __init__(self, instances: Instances, workers: Workers, runs: Runs, clock: Clock, log: Log) -> None:
+        self._runs = runs
         self._instances = instances
         self._workers = workers
         self._clock = clock
@@ -85,10 +90,10 @@ class Visits:
         memory, visited = agent.memory, name in self._visiting
         self._instances.home.end_work(name, next_due(agent), takes_messages=memory.accepts_message, visited=visited)
 
-    def failed(self, name: str) -> None:
+    def failed(self, name: str, first_seconds: float = FIRST_RETRY_SECONDS) -> None:
         """Note that an agent could not go on, as its model is down: it is tried again, ever more seldom."""
         failures = self._failures[name] = self._failures.get(name, 0) + 1
-        seconds = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (failures - 1))
+        seconds = min(LONGEST_RETRY_SECONDS, first_seconds * 2 ** (failures - 1))
         with suppress(PagerError):
             self._instances.home.set_due(name, self._clock.now() + timedelta(seconds=seconds))
 
@@ -124,7 +129,9 @@ class Visits:
             self._submit(name, at_task=True)
             return
         try:
-            if isinstance(error, ModelUnavailableError | StorageError | InUseError):
+            if isinstance(error, AgentLostError | UnavailableError):
+                self.failed(name, FIRST_REOPENING_SECONDS)
+            elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
                 self.failed(name)
             elif error is not None and not (isinstance(error, ApiError) and error.kind == "stopping"):
                 with suppress(PagerError, OSError):  # it cannot be opened here as it is
@@ -154,9 +161,9 @@ class Visits:
         if task and task.state == "open" and records.is_at_work(task.stopped):
             if not at_task:
                 return False
-            _run(agent.tasks().resume())
+            go_on(self._runs, name, agent, agent.tasks().resume)
         if memory.turn_is_open and not (records.waits(memory) or messages_records.waits(memory)):
-            _run(messages_turn.rest(agent))
+            go_on(self._runs, name, agent, lambda: rest(agent))
         if memory.process_inbox() and memory.turn_is_open:
             _run(agent.resume_stream())
         begins_tasks = any(entry.task for entry in agent.config.schedule)

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from pager.log.rows import Rows
 from pager.store.schema import VERSION
 
+KNOWN = 10_000  # agents whose time this process remembers
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
-# lasts to claim it: then it is offered again. What another one takes at this moment is passed over.
+# lasts to claim it: then it is offered again. What another one takes at this moment is passed over. Helpers, and agents
+# of formats that others know, are left out before the limit, which they would use up for ever.
 _TAKE = """
     UPDATE selfpager.agents SET due = clock_timestamp() + %s
     WHERE id IN (
@@ -52,13 +54,14 @@ class HomeRows:
     def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Note when an agent wants to be visited; None if never."""
         self._server.ask(_SET, (at and at - now, name))
-        self._noted[name] = at
+        self._note(name, at)
 
     def take_due(self, limit: int) -> list[str]:
         """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
         lease, worker = timedelta(seconds=self._server.lease_seconds), self._server.worker
         found = [row[0] for row in self._server.ask(_TAKE, (lease, worker, lease, VERSION, limit))]
-        self._noted.update(dict.fromkeys(found))
+        for name in found:
+            self._noted.pop(name, None)
         return found
 
     def end_work(
@@ -67,4 +70,12 @@ class HomeRows:
         """Note when an agent wants to be visited next; at once while messages wait that it would take."""
         if was_visited or self._noted.get(name) != due:
             self._server.ask(_END, (takes_messages, due and due - now, name))
-            self._noted[name] = due
+            self._note(name, due)
+
+    def _note(self, name: str, due: datetime | None) -> None:
+        if due is None:
+            self._noted.pop(name, None)
+            return
+        if len(self._noted) >= KNOWN:
+            self._noted.clear()  # each is written once more
+        self._noted[name] = due

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pager import Home
+from pager.store.schema import VERSION
 from tests.log.test_restore import rows_of
 from tests.support.clock import HandClock
 
 TOMORROW = timedelta(days=1)
-DIES = """UPDATE selfpager.agents SET owner = '{"worker": "dead"}',
-          lease_until = clock_timestamp() - interval '1 second' WHERE name = %s"""
+DEAD = "'{\"worker\": \"dead\"}', clock_timestamp() - interval '1 minute'"
+DIES = f"UPDATE selfpager.agents SET (owner, lease_until) = ({DEAD}) WHERE name = %s"
 
 
 def make(home: Home, name: str) -> None:
@@ -45,16 +46,6 @@ def test_one_whose_owner_has_died_is_taken_once_though_it_is_due_later(home: Hom
     assert (home.take_due(), home.take_due()) == (["x"], [])
 
 
-def test_helpers_whose_owner_has_died_hold_nobody_up(home: Home, address: str) -> None:
-    make(home, "x")
-    server = rows_of(address).server
-    for number in range(3):
-        server.ask("INSERT INTO selfpager.agents (name, seq) VALUES (%s, 1)", (f"x/call_{number}",))
-        server.ask(DIES, (f"x/call_{number}",))
-    home.set_due("x", datetime.now(UTC))
-    assert home.take_due(limit=2) == ["x"]
-
-
 def test_what_another_owner_has_stored_is_not_taken_for_what_this_one_had_stored(home: Home, address: str) -> None:
     other, due = Home(f"{address}&application_name=other"), datetime.now(UTC) - TOMORROW
     make(home, "x")
@@ -64,3 +55,36 @@ def test_what_another_owner_has_stored_is_not_taken_for_what_this_one_had_stored
         pass
     home.end_work("x", due, takes_messages=False, visited=False)
     assert home.take_due() == ["x"]
+
+
+def test_what_nobody_can_be_sent_to_keeps_nobody_from_the_rest(home: Home, address: str) -> None:
+    """Helpers that a dead worker has left stay claimed, and a newer format is for newer workers."""
+    home.names()
+    ask = rows_of(address).server.ask
+    ask(
+        f"""INSERT INTO selfpager.agents (name, seq, format, owner, lease_until)
+            SELECT 'x/' || n, 1, 0, {DEAD} FROM generate_series(1, 200) n UNION ALL
+            SELECT 'new' || n, 1, {VERSION + 1}, {DEAD} FROM generate_series(1, 200) n UNION ALL
+            SELECT 'x', 1, {VERSION}, {DEAD}"""
+    )
+    assert home.take_due() == ["x"]
+    assert home.take_due() == []  # for as long as a lease lasts
+
+
+def test_it_is_found_without_reading_all_agents(home: Home, address: str) -> None:
+    home.names()
+    ask = rows_of(address).server.ask
+    ask("INSERT INTO selfpager.agents (name, seq) SELECT 'a' || n, 1 FROM generate_series(1, 20000) n")
+    ask("UPDATE selfpager.agents SET due = clock_timestamp() WHERE name IN ('a7', 'a9')")
+    ask("VACUUM ANALYZE selfpager.agents")
+    before = read(address)
+    assert sorted(home.take_due()) == ["a7", "a9"]
+    assert read(address) == before
+
+
+def read(address: str) -> int:
+    """How often the table was read from its beginning to its end."""
+    server = rows_of(address).server
+    with server.transaction() as transaction:
+        transaction.rows("SELECT pg_stat_force_next_flush()")
+    return server.ask("SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'agents'")[0][0]
