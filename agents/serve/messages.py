@@ -149,7 +149,7 @@ class FrontEndpoint(Endpoint):
         try:
             call = await let_in(request, self.scope)
             await call.raw_body(LARGEST_BODY)
-            answer = await (call.somewhere(self._handle) if call.server.forward else self._handle(call))
+            answer = await call.somewhere(self._handle, repeats=True)
         except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
             status, message, headers = _told(error)
             request.state.error = error

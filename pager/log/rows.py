@@ -9,6 +9,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pager.log.claim import Claim
@@ -64,6 +65,7 @@ class Rows:
         self.server = server
         self.keys = Keys(server)
         self.states = States(server, self.keys)
+        self.noted: dict[str, datetime] = {}  # when agents are due, as this process has stored it as their owner
 
     def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
         """Return the names of agents that are not helpers, sorted: those of a tenant ("" for none), or all."""
@@ -99,6 +101,7 @@ class Rows:
 
     def claim(self, name: str, owner: Mapping[str, Any]) -> Claim | None:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
+        self.noted.pop(name, None)  # another owner may have stored another time
         mine, lease, left = uuid.uuid4(), self.server.lease_seconds, self.server.left
         values = (mine, json.dumps(owner), lease, name, VERSION, [mine, *left.values()])
         found = self.server.ask(_CLAIM, values)
