@@ -183,6 +183,7 @@ class Turn:
         said = [block for block in message.blocks if block["type"] != "tool_result"]
         if said:
             if not memory.accepts_message:
+                memory.answer_interrupted()  # what would have run again has run, perhaps
                 memory.leave_turn(PASSED_OVER)
             memory.append_user(said, recall=index == len(self.history) - 1)
 

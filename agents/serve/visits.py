@@ -26,7 +26,8 @@ from agents.serve.messages_turn import rest
 from agents.serve.runs import Runs
 from agents.serve.workers import Workers
 from pager.clock import Clock
-from pager.errors import AgentLostError, InUseError, PagerError, StorageError, UnavailableError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, PagerError, StorageError, UnavailableError
+from pager.home import ADDRESSES
 
 LOOK_SECONDS = 1.0
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0  # when the model, or the home, does not answer
@@ -43,6 +44,7 @@ class Visits:
         self._workers = workers
         self._clock = clock
         self._log = log
+        self._has_others = instances.home.address.startswith(ADDRESSES)  # other workers
         self._visiting: set[str] = set()
         self._failures: dict[str, int] = {}
         self._lock = Lock()
@@ -129,7 +131,9 @@ class Visits:
             self._submit(name, at_task=True)
             return
         try:
-            if isinstance(error, AgentLostError | UnavailableError):
+            if isinstance(error, InUseError | NewerFormatError) and self._has_others:
+                pass  # who has it goes on, or whoever takes it when it is offered again
+            elif isinstance(error, AgentLostError | UnavailableError):
                 self.failed(name, FIRST_REOPENING_SECONDS)
             elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
                 self.failed(name)

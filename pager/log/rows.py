@@ -121,16 +121,17 @@ class Rows:
         found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
         return {agent: (claim, waits) for agent, claim, waits in found}
 
-    def release(self, claim: Claim) -> None:
-        """Let others claim the agent. One that nothing was ever committed to is deleted. If Postgres cannot be told,
-        this process may claim it again, and others when the lease has ended."""
+    def release(self, claim: Claim, *, unfinished: bool = False) -> None:
+        """Let others claim the agent, and visit it at once if it may be `unfinished`. One that nothing was ever
+        committed to is deleted. If Postgres cannot be told, this process may claim it again, and others when the lease
+        has ended."""
         values = (claim.agent, claim.id)
-        released = (
-            f"{_QUICK} UPDATE selfpager.agents SET owner = NULL FROM quick WHERE id = %s AND claim = %s RETURNING id"
-        )
+        released = f"""{_QUICK}
+            UPDATE selfpager.agents SET owner = NULL, due = CASE WHEN %s THEN clock_timestamp() ELSE due END
+            FROM quick WHERE id = %s AND claim = %s RETURNING id"""
         self.server.left[claim.agent] = claim.id
         deleted = "DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0"
-        self.server.tell((released, values), (deleted, values))
+        self.server.tell((released, (unfinished, *values)), (deleted, values))
         self.server.left.pop(claim.agent, None)
 
     def remove(self, name: str, claim: Claim) -> bool:
