@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +16,8 @@ import pytest
 from agents.testing import Reply, call, stall
 from tests.serve.conftest import Place, arriving, events, wait_until
 from tests.serve.test_kill import Gate, process
-from tests.support.postgres import Postgres
+from tests.support.cli import command_line
+from tests.support.postgres import Postgres, rows_of
 
 TURNS = "/v1/agents/notes/turns"
 
@@ -139,3 +141,37 @@ def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, pos
         finally:
             postgres.start()
         wait_until(lambda: client.get("/healthz").status_code == 200)
+
+
+def test_a_worker_that_stops_gives_its_agents_back_at_once(fleet: Place) -> None:
+    fleet.model.otherwise("Hello.")
+    fleet.address = fleet.address.replace("lease_seconds=2", "lease_seconds=3600")
+    with ExitStack() as opened:
+        (running, first), (_, second) = workers(fleet, opened)
+        first.post("/v1/agents", json={"id": "notes"})
+        assert first.post(TURNS, json={"text": "1"}).status_code == 200
+        assert owner(fleet) == str(first.base_url).rstrip("/")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+        assert owner(fleet) is None
+        assert second.post(TURNS, json={"text": "2"}).json()["steps"] == ["s4"]
+
+
+def test_an_agent_that_is_too_new_says_so(fleet: Place) -> None:
+    with ExitStack() as opened:
+        [(_, client)] = workers(fleet, opened, 1)
+        client.post("/v1/agents", json={"id": "notes"})
+        rows_of(fleet.address).server.ask("UPDATE selfpager.agents SET format = format + 1")
+        answer = client.post(TURNS, json={"text": "1"})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (503, "newer")
+        assert client.get("/v1/agents").json()["agents"] == ["notes"]
+
+
+@pytest.mark.parametrize(
+    "url", ["10.0.0.7:8300", "http://", "http://10.0.0.7:8300/v1", "http://me:pw1234@10.0.0.7:8300"]
+)
+def test_an_address_at_which_nobody_can_reach_it_is_refused(tmp_path: Path, url: str) -> None:
+    refused = command_line("serve", "--home", tmp_path / "home", "--advertise", url)
+    assert refused.code == 2
+    assert "give an address such as http://10.0.0.7:8300" in refused.err
+    assert "pw1234" not in refused.err
