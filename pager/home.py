@@ -218,9 +218,14 @@ class Home:
         """Return pid, command and start of the process that has the agent open for writing; None if there is none."""
         return self.existing(name).owner()
 
-    def send(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
-        """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can."""
-        command = inbox.send(self.existing(name).commands, kind, arguments, self._clock)
+    def new_command(self, name: str) -> str:
+        """Return an id with which a command can be sent again and again, and takes effect once."""
+        return inbox.new_id(self.existing(name).commands, self._clock)
+
+    def send(self, name: str, kind: str, arguments: Mapping[str, Any], command: str = "") -> CommandOutcome:
+        """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can. It
+        gets an id of its own, if it has none of `new_command`."""
+        command = inbox.send(self.existing(name).commands, kind, arguments, self._clock, command)
         if kind == MESSAGE:
             self.set_due(name, self._clock.now())
             return CommandOutcome(command, "pending")

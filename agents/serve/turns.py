@@ -86,13 +86,18 @@ def _stored(memory: AnyMemory, key: str, now: float) -> Run | None:
     return run
 
 
-@endpoint("POST", "/v1/agents/{id}/tell", "write", MessageLeft, body=Told, status=202)
+@endpoint("POST", "/v1/agents/{id}/tell", "write", MessageLeft, body=Told, status=202, takes=KEYED)
 async def tell(call: Call) -> Response:
     """Leave a message. The agent reads it at its next step; an idle one answers it by itself."""
     told = await call.body(Told)
     message = {"text": told.text, **({"name": told.name} if told.name else {})}
-    home = call.server.instances.home
-    sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message))
+    home, key, body = call.server.instances.home, call.key, records.digest("tell", told.text, told.name)
+
+    def new_command(agent: Agent) -> str:
+        return records.edit_once(agent.memory, key, body, lambda: home.new_command(call.agent))
+
+    command = await call.with_agent(new_command) if key else ""
+    sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message, command))
     call.server.visits.soon()
     return call.json({"message": sent.command}, 202)
 
@@ -199,7 +204,7 @@ def _carry_out(server: Server, name: str, run: Run, asked: Record, begin: Begin,
     run.open()
     with server.visits.noted(name, agent):
         found = carry_out(run, asked, begin, agent)
-    server.metrics.turn(found)
+    server.metrics.turn(found["stopped"]["reason"], found["usage"])
     run.end(found, server.runs.now())
 
 

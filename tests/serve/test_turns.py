@@ -113,6 +113,22 @@ def test_edits_with_a_key_are_made_once_also_after_a_restart(place: Place) -> No
     assert answers == [("f1", "Her name is Dana.")] * 4
 
 
+def test_a_message_with_a_key_is_left_once_also_when_it_was_answered(place: Place) -> None:
+    place.model.otherwise("Noted.")
+    left = set[str]()
+    for _ in range(2):
+        with place.serving() as api:
+            client = api.client()
+            client.post("/v1/agents", json={"id": "notes"})
+            for _ in range(2):
+                sent = client.post("/v1/agents/notes/tell", json={"text": "psst"}, headers={"Idempotency-Key": "m"})
+                assert sent.status_code == 202
+                left.add(sent.json()["message"])
+                answered(api, place)
+    assert len(left) == 1
+    assert said(place) == ["psst"]
+
+
 def test_only_the_newest_keys_are_remembered(place: Place, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.serve.records.KEPT", 2)
     client = api.client()
