@@ -77,10 +77,10 @@ def _helpers(place: Place) -> Iterator[AgentFigures]:
 
 
 def _state(reader: AnyMemory, task: tasks.Task | None, *, running: bool) -> State:
+    if any(call.awaits_approval for call in reader.open_calls):
+        return "waits for approval"  # also while a worker has it open: nothing happens before a person answers
     if running:
         return "running"
-    if any(call.awaits_approval for call in reader.open_calls):
-        return "waits for approval"
     if task and task.state == "open":
         return "open task"
     newest = reader.inspect.steps(0, 1).rows

@@ -64,12 +64,13 @@ def serve_command(
     """
     from agents.httpd import HttpServer
     from agents.serve.app import make_app
-    from agents.serve.limits import ServeLimits
+    from agents.serve.limits import ServeLimits, allow_files
     from agents.serve.server import Server
 
     limits = ServeLimits(
         open_agents=open_agents, threads=threads, line=line, whole_line=whole_line, grace_seconds=grace
     )
+    allow_files(open_agents)
     token = secrets.token_urlsafe(24)
     server = Server(shared.home, files, limits=limits)
     if server.has_keys:

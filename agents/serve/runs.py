@@ -20,6 +20,7 @@ from agents.serve.limits import ServeLimits
 from pager.clock import Clock
 from pager.types import Json
 
+RUN_BYTES, EVENT_BYTES = 1500, 200  # of memory, beside the texts
 BEAT_SECONDS = 15.0  # a comment after so long without an event: who has left is noticed
 
 
@@ -44,7 +45,7 @@ class Run:
         self.key = key
         self.body = body
         self.first = after  # the number before that of its first event
-        self.size = 0
+        self.size = RUN_BYTES
         self.answer: Json | None = None
         self.error: ApiError | None = None
         self.began = False  # what was asked for is on disk
@@ -79,7 +80,7 @@ class Run:
     def _add(self, kind: str, data: Any) -> None:
         text = json.dumps(data, ensure_ascii=False, default=str)
         self._events.append(Sent(self.first + len(self._events) + 1, kind, text))
-        self.size += len(text)
+        self.size += EVENT_BYTES + len(text)
         self._wake(readers_only=True)
 
     def _wake(self, *, readers_only: bool = False) -> None:

@@ -64,9 +64,7 @@ def run(plan: Plan, folder: Path, tell: object = None) -> Outcome:
         fleet = Fleet(folder, plan.workers, plan.open_agents, model.base_url, mutant=plan.mutant)
         try:
             fleet.story.tell(f"{plan}")
-            clients = Clients(
-                fleet, agents=plan.agents, turns=plan.turns, threads=plan.clients, seed=plan.seed
-            )
+            clients = Clients(fleet, agents=plan.agents, turns=plan.turns, threads=plan.clients, seed=plan.seed)
             faults = Faults(
                 fleet, each=plan.faults, kinds=list(plan.kinds), lanes=plan.lanes, seed=plan.seed,
                 durations=plan.durations,

@@ -123,7 +123,9 @@ OF_POSTGRES: list[OfPostgres] = [kill_postgres]
 class Faults:
     """All faults of a run, in an order that the seed decides."""
 
-    def __init__(self, fleet: Fleet, *, each: int, kinds: list[str], lanes: int, seed: int, durations: Durations) -> None:
+    def __init__(
+        self, fleet: Fleet, *, each: int, kinds: list[str], lanes: int, seed: int, durations: Durations
+    ) -> None:
         self._fleet, self._durations, self._lock = fleet, durations, Lock()
         self._random = Random(seed)
         of_workers = [fault for fault in OF_WORKERS if not kinds or fault.__name__ in kinds] * each

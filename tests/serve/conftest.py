@@ -20,6 +20,7 @@ from agents.serve.keys import Scope
 from agents.serve.limits import ServeLimits
 from agents.serve.server import Server
 from agents.testing import ScriptedServer
+from pager.clock import Clock
 from pager.home import Home
 from pager.types import Json
 
@@ -66,10 +67,10 @@ class Place:
         return file
 
     @contextmanager
-    def serving(self, *files: Path, **limits: Any) -> Iterator[Api]:
+    def serving(self, *files: Path, clock: Clock | None = None, **limits: Any) -> Iterator[Api]:
         log = io.StringIO()
         given = ServeLimits(**{"grace_seconds": 5.0, **limits})
-        server = Server(self.home, files or [self.config()], limits=given, log_to=log)
+        server = Server(self.home, files or [self.config()], limits=given, clock=clock, log_to=log)
         with HttpServer(make_app(server)) as http:
             server.start()
             api = Api(server, http.url, log)

@@ -15,7 +15,7 @@ import pytest
 from tests.serve.conftest import Place, events, wait_until
 from tests.serve.test_kill import Gate, process
 from tests.support.cli import command_line
-from tests.support.postgres import Postgres
+from tests.support.postgres import Postgres, rows_of
 
 TURNS = "/v1/agents/notes/turns"
 
@@ -123,3 +123,27 @@ def test_an_address_at_which_nobody_can_reach_it_is_refused(tmp_path: Path, url:
     assert refused.code == 2
     assert "give an address such as http://10.0.0.7:8300" in refused.err
     assert "pw1234" not in refused.err
+
+
+def test_a_worker_that_stops_gives_its_agents_back_at_once(fleet: Place) -> None:
+    fleet.model.otherwise("Hello.")
+    fleet.address = fleet.address.replace("lease_seconds=2", "lease_seconds=3600")
+    with ExitStack() as opened:
+        (running, first), (_, second) = workers(fleet, opened)
+        first.post("/v1/agents", json={"id": "notes"})
+        assert first.post(TURNS, json={"text": "1"}).status_code == 200
+        assert owner(fleet) == str(first.base_url).rstrip("/")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+        assert owner(fleet) is None
+        assert second.post(TURNS, json={"text": "2"}).json()["steps"] == ["s4"]
+
+
+def test_an_agent_that_is_too_new_says_so(fleet: Place) -> None:
+    with ExitStack() as opened:
+        [(_, client)] = workers(fleet, opened, 1)
+        client.post("/v1/agents", json={"id": "notes"})
+        rows_of(fleet.address).server.ask("UPDATE selfpager.agents SET format = format + 1")
+        answer = client.post(TURNS, json={"text": "1"})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (503, "newer")
+        assert client.get("/v1/agents").json()["agents"] == ["notes"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import timedelta
 
 import pytest
@@ -37,7 +38,7 @@ def test_a_run_is_forgotten_after_its_time_and_one_at_work_is_not() -> None:
 
 
 def test_all_together_have_a_limit_in_bytes() -> None:
-    runs = Runs(ServeLimits(keep_bytes=3000), HandClock())
+    runs = Runs(ServeLimits(keep_bytes=9000), HandClock())
     for number in range(10):
         ended(runs, str(number), "x" * 400)
     kept = [number for number in range(10) if runs.find("notes", str(number))]
@@ -57,3 +58,24 @@ def test_a_failed_run_is_begun_again_with_numbers_that_go_on() -> None:
         runs.begin("notes", "k", "other", 0)
     unknown, _ = runs.begin("notes", "of an earlier process", "body", 57)
     assert unknown.first == 57
+
+
+def test_what_runs_keep_in_memory_is_counted() -> None:
+    """The limit is one of memory: what Python needs for a short event is several times its text."""
+    runs, each = Runs(ServeLimits(), HandClock()), 200
+    tracemalloc.start()
+    try:
+        counted, before = 0, tracemalloc.get_traced_memory()[0]
+        for number in range(each):
+            run, _ = runs.begin("notes", f"key {number}", "digest", 0)
+            for piece in range(8):
+                run.add(Text(f"a piece {number} {piece}"))
+            run.end(
+                {"text": f"an answer {number}", "steps": [f"s{number}"], "usage": {"output_tokens": number}}, runs.now()
+            )
+            runs.keep("notes", run)
+            counted += run.size
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.6 < counted / taken < 1.7

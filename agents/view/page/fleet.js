@@ -1,6 +1,6 @@
 // All agents of the home: the first page.
 
-import { age, dollars, el, empty, fill, number } from "./dom.js";
+import { age, dollars, el, empty, fill, number, runner } from "./dom.js";
 
 export const place = { begin: "" }; // the name that the page of agents begins with, or the next one there is
 const jump = el("input", {
@@ -102,7 +102,7 @@ function row(agent, go) {
 function stateOf(agent) {
   const { running } = agent;
   const words = running
-    ? ["running", el("span", { class: "process" }, `, process ${running.pid}`)]
+    ? ["running", el("span", { class: "process" }, `, ${runner(running)}`)]
     : agent.open_calls
       ? "stopped in a call"
       : "not running";
