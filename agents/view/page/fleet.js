@@ -101,13 +101,11 @@ function row(agent, go) {
 
 function stateOf(agent) {
   const { running } = agent;
-  const words = running
-    ? ["running", el("span", { class: "process" }, `, ${runner(running)}`)]
-    : agent.open_calls
-      ? "stopped in a call"
-      : "not running";
+  const stands = agent.approvals ? "waits for approval" : agent.open_calls ? "stopped in a call" : "not running";
+  const words = running && !agent.approvals ? "running" : stands;
+  const where = running && el("span", { class: "process" }, `, ${runner(running)}`);
   return [
-    el("span", { class: running ? "pill live" : "pill" }, words),
+    el("span", { class: running ? "pill live" : "pill" }, words, where),
     agent.waiting ? el("span", { class: "told" }, ` ${number(agent.waiting)} waiting`) : null,
   ];
 }
