@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from agents.fleet import overview
 from agents.testing import call, http_error
 from tests.serve.conftest import Api, Place, events, wait_until
 
@@ -187,6 +188,7 @@ def test_a_call_waits_for_a_person_and_is_answered_over_http(place: Place) -> No
         stopped = client.post(TURNS, json={"text": "refund 7"}).json()["stopped"]
         assert stopped["reason"] == "approval"
         [waiting] = client.get("/v1/agents/notes").json()["approvals"]
+        assert [each.state for each in overview(place.home)] == ["waits for approval"]  # though it is open here
         assert (waiting["name"], waiting["input"]) == ("refund", {"order": 7})
         wrong = client.post("/v1/agents/notes/approvals/nothing", json={"allow": True})
         assert wrong.status_code == 404
