@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from agents.agent import Agent
 from agents.logs import log
@@ -72,7 +73,8 @@ class Workers:
         self._limits = limits
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="selfpager turn")
         self._lock = Lock()  # of what follows; held for moments
-        self._desks: dict[str, Desk] = {}
+        self._desks = WeakValueDictionary[str, Desk]()  # those in use: nothing grows with the agents there are
+        self._approved: dict[str, Desk] = {}  # with approvals that are still to be asked for
         self._opened: OrderedDict[str, Desk] = OrderedDict()  # the one used longest ago first
         self._waiting = 0
         self._running: set[Desk] = set()
@@ -131,7 +133,8 @@ class Workers:
     def approve(self, name: str, call_id: str, *, allowed: bool) -> None:
         """Note what a person says about a call that waits; the next job of the agent asks for it."""
         with self._lock:
-            self._desk(name).approvals[call_id] = allowed
+            desk = self._approved[name] = self._desk(name)
+            desk.approvals[call_id] = allowed
 
     def is_working(self, name: str, *, at_task: bool = False) -> bool:
         """Return True if the agent does something, or something waits for it; with `at_task`, if that is a task."""
@@ -206,6 +209,8 @@ class Workers:
                 self._mean_seconds += REMEMBERED * (monotonic() - began - self._mean_seconds)
                 desk.running = None
                 self._running.discard(desk)
+                if not desk.approvals:
+                    self._approved.pop(desk.name, None)
                 if desk.jobs and not self._stopping:
                     self._pool.submit(self._work, desk)
                 else:

@@ -6,8 +6,10 @@ from datetime import datetime
 from pager.log.postgres import Server
 from pager.store.schema import VERSION
 
+KNOWN = 10_000  # agents whose time this process remembers
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
-# lasts to claim it: then it is offered again. What another one takes at this moment is passed over.
+# lasts to claim it: then it is offered again. What another one takes at this moment is passed over. Helpers, and agents
+# of formats that others know, are left out before the limit, which they would use up for ever.
 _TAKE = """
     UPDATE selfpager.agents SET due = clock_timestamp() + make_interval(secs => %s)
     WHERE id IN (
@@ -30,7 +32,7 @@ class HomeRows:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._due: dict[str, datetime | None] = {}  # what this process knows to be stored
+        self._due: dict[str, datetime] = {}  # what this process knows to be stored, but for what is never due
 
     def value(self, key: str) -> str | None:
         """Return a value; None if there is none."""
@@ -49,17 +51,26 @@ class HomeRows:
     def set_due(self, name: str, at: datetime | None) -> None:
         """Note when an agent wants to be visited; None if never."""
         self._server.ask("UPDATE selfpager.agents SET due = %s WHERE name = %s", (at, name))
-        self._due[name] = at
+        self._note(name, at)
 
     def take_due(self, limit: int) -> list[str]:
         """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
         values = (self._server.lease_seconds, self._server.worker, VERSION, limit)
         found = [row[0] for row in self._server.ask(_TAKE, values)]
-        self._due.update(dict.fromkeys(found))
+        for name in found:
+            self._due.pop(name, None)
         return found
 
     def end_work(self, name: str, due: datetime | None, *, takes_messages: bool, was_visited: bool) -> None:
         """Note when an agent wants to be visited next; at once while messages wait that it would take."""
         if was_visited or self._due.get(name) != due:
             self._server.ask(_END, (takes_messages, due, name))
-            self._due[name] = due
+            self._note(name, due)
+
+    def _note(self, name: str, due: datetime | None) -> None:
+        if due is None:
+            self._due.pop(name, None)
+            return
+        if len(self._due) >= KNOWN:
+            self._due.clear()  # each is written once more
+        self._due[name] = due

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agents.serve.errors import as_api_error
 from pager import Home, Memory, RejectedError, StorageError
+from pager.errors import UnavailableError
 from pager.log import commands as commands_module
 from pager.log import log as log_module
+from pager.log import past as past_module
 from pager.log import states as states_module
 from pager.log.keys import FILE_VARIABLE, VARIABLE, master_keys
 from tests.log.test_past import now
@@ -74,7 +77,8 @@ def test_no_table_and_no_file_of_the_database_holds_a_word_of_it(
     assert len(files) > 100
     # zlib would hide a word as well: what is there does not even unpack.
     found = rows_of(address).server.ask(
-        "SELECT data FROM selfpager.commits UNION ALL SELECT data FROM selfpager.chunks"
+        """SELECT data FROM selfpager.commits UNION ALL SELECT data FROM selfpager.chunks
+           UNION ALL SELECT data FROM selfpager.packs"""
     )
     for content in (stored, *(file.read_bytes() for file in files)):
         assert b"plugh" not in content
@@ -163,11 +167,25 @@ def test_a_row_in_the_place_of_another_is_refused(address: str, master: Path, sw
         home.read("x", embedder=None)
 
 
+def test_a_pack_in_the_place_of_another_is_refused(address: str, master: Path, tmp_path: Path) -> None:
+    two_agents(address)
+    server = rows_of(address).server
+    [(agent, at)] = server.ask("SELECT agent, min(at) FROM selfpager.packs WHERE seq > 1 GROUP BY 1 ORDER BY 1 LIMIT 1")
+    states = rows_of(address).states
+    states.restore(agent, tmp_path / "before", at)
+    server.ask(
+        """UPDATE selfpager.packs p SET data = o.data FROM selfpager.packs o
+           WHERE p.agent = o.agent AND p.seq > 1 AND o.seq = 1"""
+    )
+    with pytest.raises(StorageError, match="is not what was encrypted for its place"):
+        states.restore(agent, tmp_path / "after", at)
+
+
 def test_without_places_an_earlier_chunk_passes_for_the_newest(
     address: str, master: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant: what is sealed does not say for which place. Then the swaps above are not refused."""
-    for module in (log_module, states_module, commands_module):
+    for module in (log_module, states_module, past_module, commands_module):
         monkeypatch.setattr(module, "place", lambda *_: b"")
     two_agents(address)
     before = restored(address, tmp_path / "copy")
@@ -212,8 +230,11 @@ def test_without_the_master_key_nothing_opens_and_nothing_is_lost(
         for attempt in attempts:
             with pytest.raises(StorageError, match=f"'x' is encrypted.* this process has none. Set {FILE_VARIABLE}"):
                 attempt("x")
-        with pytest.raises(RejectedError, match=f"no master key to encrypt a new one: set {FILE_VARIABLE}"):
+        with pytest.raises(UnavailableError, match=f"no master key to encrypt a new one: set {FILE_VARIABLE}") as lacks:
             home.open("new", embedder=None)
+        answer = as_api_error(lacks.value)  # to a caller of the API it is not their mistake, and names no place
+        assert (answer.status, "master key is missing" in answer.message) == (503, True)
+        assert "postgresql:" not in answer.message + answer.advice
         without.setenv(VARIABLE, SECOND)
         [other] = master_keys()
         with pytest.raises(StorageError, match=f"wrapped by the master key [0-9a-f]{{12}}; this process has {other}"):
