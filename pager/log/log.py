@@ -142,7 +142,8 @@ class Log:
 
     @property
     def _is_long(self) -> bool:
-        return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
+        logged = self._restored.log_bytes  # chunks are many, and rarely counted
+        return logged > FOLD_BYTES and logged > sum(self._restored.chunk_bytes.values()) // 2
 
     def _note_fold(self) -> None:
         if self._folded is not None:
