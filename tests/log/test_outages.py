@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from tests.support.proxy import Proxy
 
 
-@pytest.fixture
-def proxy(postgres: Postgres) -> Iterator[Proxy]:
-    from tests.support.proxy import Proxy
-
-    proxy = Proxy(postgres.socket)
-    yield proxy
-    proxy.close()
-
-
 def behind(proxy: Proxy, address: str, *, password: str = "") -> str:
     database = address.partition("?")[0].rpartition("/")[2]
     options = "lease_seconds=300&limit_seconds=300&sslmode=disable&gssencmode=disable"
@@ -141,6 +132,24 @@ def test_postgres_is_killed_and_started_again(postgres: Postgres, address: str) 
         finally:
             postgres.start()
         judge(address, texts, unknown=0)
+
+
+def test_what_could_not_be_given_back_is_opened_again_at_once(postgres: Postgres, home: Home, address: str) -> None:
+    """By the process that had it: others wait until its lease has ended."""
+    from tests.support.postgres import impatient
+
+    memory = home.open("x", embedder=None)
+    memory.archive("one")
+    postgres.kill()
+    try:
+        with impatient(address):
+            with pytest.raises(AgentLostError, match="was not stored"):
+                memory.archive("two")
+            memory.close()
+    finally:
+        postgres.start()
+    with home.open("x", embedder=None) as memory:
+        assert facts(memory) == ["one"]
 
 
 def test_an_interrupt_during_a_commit_loses_nothing(home: Home, address: str, monkeypatch: pytest.MonkeyPatch) -> None:

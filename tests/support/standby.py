@@ -131,8 +131,13 @@ class Node:
             self.disk.free()
         else:
             self._limit_files(-1)
-        if not self.is_running:
-            self.start()
+        for _ in range(1000):  # it may be about to give up
+            if not self.is_running:
+                self.start()
+            with suppress(psycopg.OperationalError):
+                self.run("SELECT 1")
+                return
+        raise AssertionError("it does not come back")
 
     def _limit_files(self, size_bytes: int) -> None:
         first = int((self.data / "postmaster.pid").read_text().split()[0])
@@ -223,6 +228,7 @@ class Pair:
     def free_disk(self) -> None:
         """Give it free space again."""
         self.primary.free_disk()
+        self.wait_for_standby()
 
     def promote(self) -> None:
         """End the primary for good, as a crash does, and make the standby the primary. It has no standby then."""
@@ -258,6 +264,10 @@ class Pair:
                     return
                 connection.execute(wait.encode())
         raise AssertionError("the standby does not follow")
+
+    def apply_everything(self) -> None:
+        """Return when a reader of a synchronous standby sees all that was committed."""
+        self.run("SET synchronous_commit = remote_apply; SELECT pg_logical_emit_message(true, 'tests', '')")
 
     def close(self) -> None:
         for node in (self.standby, self.primary):
