@@ -11,6 +11,7 @@ address, `postgresql://user@host/database`; docs/fleet.md says what it keeps.
 """
 
 import os
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ MESSAGE = "message"
 ADDRESSES = ("postgresql://", "postgres://")  # what a home in Postgres begins with
 NOT_RUN = "This call came with an import and was not run."
 CommandState = Literal["done", "pending", "refused"]
+_MISTYPED = re.compile(r"[a-z][a-z0-9+.-]+:/|postgres(ql)?(:|//)", re.IGNORECASE)  # an address, and not one of those
 SHOWN = 20  # names of agents in an error
 
 
@@ -298,4 +300,7 @@ def _places(place: str | Path) -> Places:
         from pager.log.place import Agents
 
         return Agents(place)
+    if isinstance(place, str) and (found := _MISTYPED.match(place)):
+        text = f"a home is a directory, or an address that begins with {ADDRESSES[0]}, and not with {found[0]!r}"
+        raise RejectedError(f"{text}. Correct it; a directory of such a name can be given as ./NAME.")
     return Directories(require_path(place, "the home").expanduser())

@@ -6,6 +6,8 @@ import signal
 import sys
 from pathlib import Path
 from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -13,15 +15,31 @@ from agents.cli.common import DONE, PATH, PORT, Shared, command, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import say
 from pager.home import ADDRESSES
+from pager.safety.redaction import redacted
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class WorkerUrl(click.types.StringParamType):
+    """Where other workers reach this one: to it the path of a request is added."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: D102 - of click
+        url = str(value)
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or "@" in parts.netloc:
+            self.fail(f"{redacted(url)!r} is not one; give an address such as http://10.0.0.7:8300.", param, ctx)
+        return url
 
 
 @command("serve", as_name=None)
 @click.argument("files", metavar="[AGENT.yaml]...", nargs=-1, type=PATH)
 @click.option("--host", default="127.0.0.1", help="The address to listen on. Default: 127.0.0.1, this machine only.")
 @click.option("--port", metavar="PORT", type=PORT, default=8300, help="The port to listen on. Default: 8300; 0: any.")
-@click.option("--advertise", metavar="URL", help="Where other workers on the same Postgres reach this one.")
+@click.option(
+    "--advertise", metavar="URL", type=WorkerUrl(), help="Where other workers on this Postgres reach this one."
+)
 @click.option("--threads", type=click.IntRange(1, 1000), default=16, help="How many turns run at once. Default: 16.")
 @click.option("--open", "open_agents", type=click.IntRange(1), default=100, help="Agents that stay open. Default: 100.")
 @click.option("--line", type=click.IntRange(1), default=8, help="How many requests wait for one agent. Default: 8.")

@@ -8,6 +8,7 @@ async def tell(call: Call) -> Response:
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ LOOK_AGAIN_SECONDS = 0.2
 WAIT_FOR_LEASE = timedelta(seconds=60)  # at most: an operator may choose long leases
 NO_EMBEDDER: Mapping[str, Any] = {"embedder": None}
 Body = TypeVar("Body", bound=BaseModel)
+KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
+KEYED = {"Idempotency-Key": "The same key gives the same answer, and nothing is done twice."}
 Handler = Callable[["Call"], Awaitable[Response]]
 
 
@@ -146,6 +149,15 @@ class Call:
         future: Future[Result] = self.server.workers.submit(self.agent, work, waits=waits)
         return await asyncio.shield(asyncio.wrap_future(future))
 
+    @property
+    def key(self) -> str:
+        """Return the Idempotency-Key; "" if there is none. Raises ApiError (400) if it is none."""
+        key = self.request.headers.get("idempotency-key", "")
+        if key and not KEY.fullmatch(key):
+            text = "an Idempotency-Key is made of letters, digits, '.', '_', ':', '~' and '-', at most 200."
+            raise ApiError(400, "rejected", text, "Use a UUID, for example.")
+        return key
+
     def text(self, name: str) -> str:
         """Return what the address has for `name`; "" if it has nothing."""
         return self.request.query_params.get(name, "")
@@ -177,7 +189,8 @@ class Endpoint(Route):
         query: Mapping[str, str] | None = None, takes: Mapping[str, str] | None = None,
         gives: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
-        self.scope, self.about, self._handle = scope, handle.__doc__ or "", handle
+        self.scope: Scope = scope
+        self.about, self._handle = handle.__doc__ or "", handle
         self.body, self.answers, self.status, self.streams = body, answers, status, streams
         self.query, self.takes, self.gives = query or {}, takes or {}, gives or {}
         super().__init__(path, self.respond, methods=[method], name=handle.__name__)

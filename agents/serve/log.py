@@ -14,6 +14,7 @@ from typing import TextIO
 
 from agents.logs import log
 from pager.clock import Clock
+from pager.errors import UnavailableError
 from pager.types import Json
 
 PLACES = 3  # of the code, the innermost last
@@ -49,10 +50,12 @@ class Log:
 
 
 def described(error: BaseException) -> Json:
-    """Return the type of an error and its places in the code. Its text may quote a conversation."""
+    """Return the type of an error and its places in the code. Its text may quote a conversation; why the home cannot be
+    used is in a few words of ours."""
     frames = traceback.extract_tb(error.__traceback__)[-PLACES:]
     places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames]
-    return {"error": type(error).__name__, "where": places}
+    why = {"why": error.reason} if isinstance(error, UnavailableError) else {}
+    return {"error": type(error).__name__, **why, "where": places}
 
 
 class _Handler(logging.Handler):

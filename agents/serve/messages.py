@@ -153,7 +153,8 @@ class FrontEndpoint(Endpoint):
         except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
             status, message, headers = _told(error)
             request.state.error = error
-            answer = JSONResponse(wire.error(status, message, request_id), status, headers)
+            details = error.details if isinstance(error, BadRequestError) else None
+            answer = JSONResponse(wire.error(status, message, request_id, details), status, headers)
         answer.headers.setdefault("request-id", request_id)
         return answer
 

@@ -44,7 +44,7 @@ class Server:
         self.workers = Workers(lambda name, approve, task: open_agent(name, approve, task=task), self.limits)
         self.runs = Runs(self.limits, self.clock)
         self.metrics = Metrics(lambda: self.workers.figures)
-        self.visits = Visits(self.instances, self.workers, self.clock, self.log)
+        self.visits = Visits(self.instances, self.workers, self.runs, self.clock, self.log)
 
     @property
     def has_keys(self) -> bool:

@@ -5,7 +5,6 @@ rest: what is on disk goes on.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from functools import partial
@@ -17,11 +16,12 @@ from starlette.responses import Response, StreamingResponse
 from agents import tasks
 from agents.agent import Agent
 from agents.events import Event
+from agents.explain import AnyMemory
 from agents.explain.json_form import to_json
 from agents.serve import records
 from agents.serve.asked import Allowed, Nothing, Said, TaskAsked, Told
 from agents.serve.begun import Begin, carry_out
-from agents.serve.calls import Call, endpoint
+from agents.serve.calls import KEYED, Call, endpoint
 from agents.serve.errors import ApiError
 from agents.serve.given import Answer, MessageLeft, TaskBegun, TaskState
 from agents.serve.messages_turn import rest
@@ -31,10 +31,8 @@ from agents.serve.server import Server
 from pager.home import MESSAGE
 from pager.types import Json
 
-KEYED = {"Idempotency-Key": "The same key gives the same answer and never begins a second turn."}
 RESUMED = {"Last-Event-ID": "With Accept: text/event-stream: the id of the last event that came."}
 BEGINS: dict[str, Any] = {"streams": True, "takes": {**KEYED, **RESUMED}}
-KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
 
 
 @endpoint("POST", "/v1/agents/{id}/turns", "write", Answer, body=Said, **BEGINS)
@@ -55,22 +53,36 @@ async def turn(call: Call) -> Response:
 
 @endpoint("GET", "/v1/agents/{id}/turns/{key}", "read", Answer, streams=True, takes=RESUMED)
 async def turn_of_key(call: Call) -> Response:
-    """Return the answer to an earlier request by its key: 200 when it has ended, 202 while it is at work."""
+    """Return the answer to an earlier request by its key: 200 when it has ended, 202 while it is at work, or open."""
     key = call.request.path_params["key"]
     run = call.server.runs.find(call.agent, key)
     if run is not None:
         return await _answer(call, run, waits=False)
 
-    def find() -> Json | None:
+    def find() -> Run | None:
         with call.reading() as memory:
-            record = records.load(memory, key)
-            return records.answer(memory, record) if record else None
+            return _stored(memory, key, call.server.now())
 
-    found = await call.in_thread(find)
-    if found is None:
+    run = await call.in_thread(find)
+    if run is None:
         text = "there is no request of this key."
         raise ApiError(404, "not_found", text, f"The newest {records.KEPT} of an agent are remembered.")
-    return call.json(found)
+    return await _answer(call, run, waits=False)
+
+
+def _stored(memory: AnyMemory, key: str, now: float) -> Run | None:
+    """Return what the memory has of a request, as a run. While something is left of it, its stream ends without an
+    answer, and who reads it comes back."""
+    record = records.load(memory, key)
+    if record is None or record.kind == "edit":
+        return None
+    run = Run(key, record.body)
+    run.resume(records.replies(memory, record))
+    if records.is_left(memory, record):
+        run.leave(now)
+    else:
+        run.end(records.answer(memory, record), now)
+    return run
 
 
 @endpoint("POST", "/v1/agents/{id}/tell", "write", MessageLeft, body=Told, status=202)
@@ -96,7 +108,7 @@ async def approve(call: Call) -> Response:
     """Allow or deny a call that waits for a person, and go on."""
     allowed, call_id = await call.body(Allowed), call.request.path_params["call"]
 
-    key = call.request.headers.get("idempotency-key", "")
+    key = call.key
 
     def waiting() -> bool:
         with call.reading() as memory:
@@ -171,14 +183,10 @@ async def _go_on(call: Call, *what: object) -> Response:
 
 def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = False) -> Run:
     """Return the run of the request's key; if it is a new one, with its job in the agent's line."""
-    key = call.request.headers.get("idempotency-key") or uuid4().hex
-    if not KEY.fullmatch(key):
-        text = "an Idempotency-Key is made of letters, digits, '.', '_', ':', '~' and '-', at most 200."
-        raise ApiError(400, "rejected", text, "Use a UUID, for example.")
-    runs = call.server.runs
-    run, is_new = runs.begin(call.agent, key, body, _last_event(call))
+    key, runs = call.key or uuid4().hex, call.server.runs
+    run, is_new = runs.begin(call.agent, key, body)
     if is_new:
-        job = partial(carry_out, call.server, call.agent, run, Record(key, kind, body, ""), begin)
+        job = partial(_carry_out, call.server, call.agent, run, Record(key, kind, body, ""), begin)
         try:
             done = call.server.workers.submit(call.agent, job, task=task or kind == "task")
         except ApiError:
@@ -186,6 +194,13 @@ def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = Fals
             raise
         done.add_done_callback(partial(_ended, call.server, call.agent, run))
     return run
+
+
+def _carry_out(server: Server, name: str, run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
+    with server.visits.noted(name, agent):
+        found = carry_out(run, asked, begin, agent)
+    server.metrics.turn(found)
+    run.end(found, server.runs.now())
 
 
 def _ended(server: Server, agent: str, run: Run, done: Future[None]) -> None:
@@ -203,18 +218,14 @@ def _wants_events(call: Call) -> bool:
     return "text/event-stream" in call.request.headers.get("accept", "")
 
 
-def _last_event(call: Call) -> int:
-    given = call.request.headers.get("last-event-id", "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
-
-
 async def _answer(call: Call, run: Run, *, waits: bool = True) -> Response:
     if _wants_events(call):
         return _stream(call, run)
     if waits:
         await _wait(call, run)
-    if run.ended_at is None:
-        return call.json({"key": run.key, "state": "at work"}, 202, idempotency_key=run.key)
+    if run.ended_at is None or run.is_left:
+        state = "at work" if call.server.workers.is_working(call.agent) else "open"
+        return call.json({"key": run.key, "state": state}, 202, idempotency_key=run.key)
     if run.error:
         raise run.error
     assert run.answer is not None
@@ -236,7 +247,9 @@ async def _wait(call: Call, run: Run, *, until_begun: bool = False) -> None:
 
 def _stream(call: Call, run: Run) -> Response:
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Idempotency-Key": run.key}
-    return StreamingResponse(run.events(_last_event(call)), headers=headers, media_type="text/event-stream")
+    return StreamingResponse(
+        run.events(call.request.headers.get("last-event-id", "")), headers=headers, media_type="text/event-stream"
+    )
 
 
 TURNS = [turn, turn_of_key, tell, resume, approve, task, task_now]

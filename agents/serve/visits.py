@@ -17,10 +17,13 @@ from agents.agent import Agent
 from agents.events import Event
 from agents.models.model import ModelUnavailableError
 from agents.schedule import begin_due, next_due, sleep_if_due
-from agents.serve import messages_records, messages_turn, records
+from agents.serve import messages_records, records
+from agents.serve.begun import go_on
 from agents.serve.errors import ApiError
 from agents.serve.instances import Instances
 from agents.serve.log import Log
+from agents.serve.messages_turn import rest
+from agents.serve.runs import Runs
 from agents.serve.workers import Workers
 from pager.clock import Clock
 from pager.errors import AgentLostError, InUseError, PagerError, StorageError, UnavailableError
@@ -33,7 +36,8 @@ FIRST_REOPENING_SECONDS = 1.0  # of an agent that was lost, or could not be reac
 class Visits:
     """Looks after agents whose time has come, in a thread, from `start` to `close`."""
 
-    def __init__(self, instances: Instances, workers: Workers, clock: Clock, log: Log) -> None:
+    def __init__(self, instances: Instances, workers: Workers, runs: Runs, clock: Clock, log: Log) -> None:
+        self._runs = runs
         self._instances = instances
         self._workers = workers
         self._clock = clock
@@ -143,9 +147,9 @@ class Visits:
         if task and task.state == "open" and records.is_at_work(task.stopped):
             if not at_task:
                 return True
-            _run(agent.tasks().resume())
+            go_on(self._runs, name, agent, agent.tasks().resume)
         if memory.turn_is_open and not (records.waits(memory) or messages_records.waits(memory)):
-            _run(messages_turn.rest(agent))
+            go_on(self._runs, name, agent, lambda: rest(agent))
         if memory.process_inbox() and memory.turn_is_open:
             _run(agent.resume_stream())
         begins_tasks = any(entry.task for entry in agent.config.schedule)

@@ -12,11 +12,12 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from pager.errors import RejectedError, StorageError
+from pager.errors import RejectedError, StorageError, UnavailableError
 from pager.log.postgres import Server, Transaction
 from pager.log.seal import PLAIN, Box, place
 
 VARIABLE, FILE_VARIABLE = "SELFPAGER_MASTER_KEY", "SELFPAGER_MASTER_KEY_FILE"
+LACKS_KEY = "its master key is missing here"  # for those who do not run it
 KEY_BYTES = 32
 
 _OF_AGENT = """
@@ -75,16 +76,15 @@ class Keys:
         masters = master_keys()
         if master not in masters:
             given = f"this process has {', '.join(masters)}" if masters else "this process has none"
-            raise StorageError(
-                f"the agent {name!r} is encrypted, and its key is wrapped by the master key {master}; {given}. Set "
-                f"{FILE_VARIABLE} to a file with that key, or {VARIABLE}. Nothing was changed."
-            )
+            text = f"the agent {name!r} is encrypted, and its key is wrapped by the master key {master}; {given}. Set "
+            way = f"{FILE_VARIABLE} to a file with that key, or {VARIABLE}. Nothing was changed."
+            raise UnavailableError(text + way, LACKS_KEY, is_refused=True)
         return Cipher(None, masters[master]).open(wrapped, place("key", root, key))
 
     def make(self, transaction: Transaction, agent: int) -> Box:
         """Return what seals the rows of a new agent. It gets a key if there is a master key.
 
-        Raises RejectedError where there is none though other agents are encrypted: that is a mistake, not a wish.
+        Raises UnavailableError where there is none though other agents are encrypted: that is a mistake, not a wish.
         """
         [(is_helper, some_are)] = transaction.rows(
             """SELECT strpos(name, '/') > 0, EXISTS (SELECT FROM selfpager.keys)
@@ -94,10 +94,9 @@ class Keys:
         if not is_helper and master_keys():
             self.replace(transaction, agent)
         elif not is_helper and some_are:
-            raise RejectedError(
-                f"agents in {self._server.public} are encrypted, and this process has no master key to encrypt "
-                f"a new one: set {FILE_VARIABLE} or {VARIABLE}."
-            )
+            text = f"agents in {self._server.public} are encrypted, and this process has no master key to encrypt "
+            way = f"a new one: set {FILE_VARIABLE} or {VARIABLE}."
+            raise UnavailableError(text + way, LACKS_KEY, is_refused=True)
         return self.box(transaction, agent)
 
     def replace(self, transaction: Transaction, agent: int) -> None:

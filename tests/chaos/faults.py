@@ -112,12 +112,28 @@ def kill_postgres(fleet: Fleet, random: Random, durations: Durations, note: Note
     fleet.postgres.start()
 
 
+def promotion(fleet: Fleet, random: Random, durations: Durations, note: Note) -> None:
+    """The primary is gone for good. The workers are led to the standby, which gets a standby of its own."""
+    fleet.postgres.promote()
+    for worker in fleet.workers:
+        worker.proxy.turn_to(fleet.postgres.socket)
+    time.sleep(random.uniform(*durations.down))
+    fleet.postgres.add_standby()
+
+
+def full_disk(fleet: Fleet, random: Random, durations: Durations, note: Note) -> None:
+    fleet.postgres.fill_disk()
+    time.sleep(random.uniform(1.0, 3.0))
+    note("postgres is up" if fleet.postgres.primary.is_running else "postgres has ended")
+    fleet.postgres.free_disk()
+
+
 OfWorker = Callable[[Worker, Random, Durations, Note], None]
 OfPostgres = Callable[[Fleet, Random, Durations, Note], None]
 OF_WORKERS: list[OfWorker] = [
     kill_worker, stop_worker, partition, black_hole, torn_restore, torn_fold, newer_format,
 ]  # fmt: skip
-OF_POSTGRES: list[OfPostgres] = [kill_postgres]
+OF_POSTGRES: list[OfPostgres] = [kill_postgres, promotion, full_disk]
 
 
 class Faults:
@@ -186,6 +202,6 @@ class Faults:
             self._fleet.story.tell(f"{fault.__name__} begins")
             fault(self._fleet, random, self._durations, said.append)  # type: ignore[arg-type]
             self._fleet.story.tell(f"{fault.__name__} ends: {' '.join(said)}")
-        outcome = f" ({said[0]})" if fault in (torn_restore, torn_fold) else ""
+        outcome = f" ({said[0]})" if fault in (torn_restore, torn_fold, full_disk) else ""
         with self._lock:
             self.counts[f"{fault.__name__}{outcome}"] += 1

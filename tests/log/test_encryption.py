@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agents.serve.errors import as_api_error
 from pager import Home, Memory, RejectedError, StorageError
+from pager.errors import UnavailableError
 from pager.log import commands as commands_module
 from pager.log import log as log_module
 from pager.log import past as past_module
@@ -228,8 +230,11 @@ def test_without_the_master_key_nothing_opens_and_nothing_is_lost(
         for attempt in attempts:
             with pytest.raises(StorageError, match=f"'x' is encrypted.* this process has none. Set {FILE_VARIABLE}"):
                 attempt("x")
-        with pytest.raises(RejectedError, match=f"no master key to encrypt a new one: set {FILE_VARIABLE}"):
+        with pytest.raises(UnavailableError, match=f"no master key to encrypt a new one: set {FILE_VARIABLE}") as lacks:
             home.open("new", embedder=None)
+        answer = as_api_error(lacks.value)  # to a caller of the API it is not their mistake, and names no place
+        assert (answer.status, "master key is missing" in answer.message) == (503, True)
+        assert "postgresql:" not in answer.message + answer.advice
         without.setenv(VARIABLE, SECOND)
         [other] = master_keys()
         with pytest.raises(StorageError, match=f"wrapped by the master key [0-9a-f]{{12}}; this process has {other}"):

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agents.httpd import HttpServer
 from pager import Home, Memory, RejectedError, StorageError
 from pager.errors import AgentLostError, PagerError
+from pager.log.failures import explain
 
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
@@ -203,12 +205,53 @@ def test_who_cannot_reach_it_is_told_why_and_what_to_do() -> None:
     told = refusal("postgresql://ann:hunter2secret@127.0.0.1:1/app?limit_seconds=2")
     assert "postgresql://127.0.0.1:1/app" in told
     assert "refused" in told
-    assert "Check that it runs and takes this user" in told
+    assert "Check that it runs there" in told
     assert "hunter2secret" not in told
 
 
 def test_a_database_that_is_not_there_is_named(postgres: Postgres) -> None:
-    assert 'database "nothere" does not exist' in refusal(postgres.address("nothere"))
+    told = refusal(postgres.address("nothere"))
+    assert 'database "nothere" does not exist' in told
+    assert "Make it with createdb" in told
+
+
+def test_a_user_that_is_not_there_is_named(postgres: Postgres) -> None:
+    assert "Make it with createuser" in refusal(postgres.address().replace("postgres@", "stranger@"))
+
+
+def test_what_is_no_postgres_is_told_so() -> None:
+    with HttpServer(None) as other:
+        told = refusal(f"postgresql://ann@127.0.0.1:{other.port}/app")
+    assert "what answers there is no Postgres" in told
+
+
+@pytest.mark.parametrize("login", ["ann:hunter/2secret", "ann:hunter#2secret", "ann:hunter?2secret"])
+def test_a_password_that_cuts_the_address_is_told_and_not_shown(login: str) -> None:
+    told = refusal(f"postgresql://{login}@db.example/app?sslmode=require")
+    assert "/ is written as %2F" in told
+    assert "hunter" not in told
+    assert "2secret" not in told
+
+
+def test_a_mistyped_setting_is_named() -> None:
+    assert "has a setting 'lease_second'; lease_seconds is meant" in refusal("postgresql://db/app?lease_second=3")
+
+
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ('FATAL: password authentication failed for user "ann"', "Check user and password"),
+        ("fe_sendauth: no password supplied", "Check user and password"),
+        ('FATAL: no pg_hba.conf entry for host "10.0.0.7"', "pg_hba.conf"),
+        ("failed to resolve host 'nohost'", "host and port"),
+        ("server does not support SSL, but SSL was required", "change sslmode"),
+        ("FATAL: sorry, too many clients already", "max_connections"),
+        ("cannot execute CREATE SCHEMA in a read-only transaction", "standby"),
+        ("FATAL: something new", "Check that it runs and takes this user"),
+    ],
+)
+def test_each_refusal_says_what_to_do(said: str, way: str) -> None:
+    assert way in explain(None, said, 10)[1]
 
 
 def test_a_user_who_may_create_nothing_is_told_what_to_grant(postgres: Postgres, address: str) -> None:
@@ -218,6 +261,8 @@ def test_a_user_who_may_create_nothing_is_told_what_to_grant(postgres: Postgres,
     told = refusal(postgres.address(database).replace("postgres@", "guest@"))
     assert "permission denied" in told
     assert "GRANT CREATE ON DATABASE" in told
+    Home(address).names()  # now the tables are there, and another user's
+    assert "GRANT other TO user" in refusal(postgres.address(database).replace("postgres@", "guest@"))
 
 
 @pytest.mark.parametrize("text", ["lease_seconds=never", "limit_seconds=0", "lease_seconds=99999"])

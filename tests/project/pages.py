@@ -16,7 +16,13 @@ SERVED = "needs a running server: tests/serve/test_docs.py has one"
 NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/serve.md", "# make an agent, once"): SERVED,
     ("docs/serve.md", "# a client in Python"): SERVED,
+    ("docs/serve.md", "export URL=http://127.0.0.1:8300 KEY=sp_..."): SERVED,
     ("docs/serve.md", "// a client in TypeScript"): SERVED,
+    ("docs/serve.md", "# the Anthropic SDK in Python"): SERVED,
+    (
+        "docs/serve.md",
+        "// the Anthropic SDK in TypeScript",
+    ): "needs npm; it was run by hand, with @anthropic-ai/sdk 1.10",
     ("docs/frameworks/langgraph.md", "from langgraph.graph import START, MessagesState, StateGraph"): FRAMEWORK,
     ("docs/frameworks/claude-agent-sdk.md", "from claude_agent_sdk import ClaudeAgentOptions"): FRAMEWORK,
     ("docs/frameworks/openai-agents.md", "from agents import Agent, RunConfig, Runner"): FRAMEWORK,
@@ -26,7 +32,6 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/messages-front.md", "from anthropic import Anthropic"): "needs a server; see tests/serve/test_messages.py",
     ("docs/frameworks/hermes.md", "memory:"): "a file of Hermes, not of an agent",
     ("docs/fleet.md", "createdb selfpager"): NO_POSTGRES,
-    ("docs/fleet.md", "selfpager chat assistant.yaml"): NO_POSTGRES,
     ("docs/fleet.md", "selfpager export assistant a.db --home ./state"): "there is no such agent",
     ("docs/fleet.md", "selfpager restore assistant --at 2026-05-03T14:30+02:00 --as assistant-before"): NO_POSTGRES,
     ("docs/fleet.md", "pip install 'selfpager[encryption]'                    # cryptography"): NO_POSTGRES,
