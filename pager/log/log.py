@@ -256,8 +256,8 @@ class Log:
             self._wal.close()
         if self._file >= 0:
             os.close(self._file)
-        with suppress(StorageError):
-            self._rows.release(self._claim)
+        with suppress(StorageError):  # a lost agent was perhaps in the middle of something
+            self._rows.release(self._claim, unfinished=self._is_lost)
 
 
 def _outcome(error: StorageError) -> str:

@@ -86,10 +86,13 @@ class _Limited(Connection[TupleRow]):
         return {}  # SQL -> its name, and the form of its values
 
     def _result(self) -> PGresult:
-        [result] = self.wait(execute(self.pgconn))
-        if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
-            raise error_from_result(result)
-        return result
+        results = self.wait(execute(self.pgconn))
+        for result in results:
+            if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+                raise error_from_result(result)
+        if len(results) != 1:  # a connection that ends may bring none, or several errors
+            raise psycopg.OperationalError(f"there are {len(results)} answers to one statement")
+        return results[0]
 
     def notice(self, diagnostic: Diagnostic) -> None:
         """Take note of a warning. Where somebody cancels a commit, Postgres reports success, and warns that it has not
