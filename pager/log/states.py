@@ -8,13 +8,13 @@ and every commit after the oldest of them.
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from pager.errors import AgentLostError, NotFoundError, RejectedError
 from pager.log.claim import Claim
@@ -26,6 +26,7 @@ from pager.safety import foreign_files
 from pager.store.schema import VERSION
 
 CHUNKS_AT_ONCE, COMMITS_AT_ONCE = 64, 256  # read: some megabytes
+PageBefore = Callable[[int, int], bytes]  # of a page and its size: its content
 
 _CHUNK = """
     INSERT INTO selfpager.chunks VALUES (%s, %s, %s, %b)
@@ -171,6 +172,17 @@ class States:
             target.truncate(restored.size_bytes)
             return restored
 
+    def changes_since(
+        self, agent: int, held: Restored, last: int, before: PageBefore
+    ) -> tuple[Restored, dict[int, bytes]] | None:
+        """Return the state after commit `last`, and the pages that differ from a state before it, which `before` reads.
+
+        Returns None if not all commits in between are stored any more.
+        """
+        newer = replace(held, changed_chunks=set())
+        pages = _read_commits(_commits(self._server.ask, agent, held.seq, last), agent, newer, before)
+        return (newer, pages) if newer.seq == last else None
+
     def upload(self, contents: Iterable[Content]) -> None:
         """Create agents, each after its owner, all or none. Raises RejectedError if one of these names is taken."""
         with self._server.transaction() as transaction:
@@ -244,22 +256,12 @@ def _restore_base(reading: Transaction, agent: int, restored: Restored, target: 
 
 def _restore_commits(reading: Transaction, agent: int, restored: Restored, last: int, target: BinaryIO) -> None:
     """Put the commits up to the last one on top of a base."""
-    pages = dict[int, bytes]()
 
     def before(page: int, page_bytes: int) -> bytes:
-        if page in pages:
-            return pages[page]
         target.seek((page - 1) * page_bytes)
         return target.read(page_bytes)
 
-    for seq, part, data in _commits(reading, agent, restored.seq, last):
-        if seq > restored.seq + 1:
-            break
-        restored.seq = seq
-        restored.log_bytes += len(data)
-        changed, size_pages = unpack_changes(restored.box.open(data, place("commit", agent, seq, part)), before)
-        pages |= changed
-        restored.size_bytes = size_pages * len(next(iter(changed.values())))
+    pages = _read_commits(_commits(reading.rows, agent, restored.seq, last), agent, restored, before)
     if restored.seq != last:
         raise damaged(f"commit {restored.seq + 1} is missing")
     for page, data in pages.items():
@@ -268,9 +270,31 @@ def _restore_commits(reading: Transaction, agent: int, restored: Restored, last:
         target.write(data)
 
 
-def _commits(reading: Transaction, agent: int, after: int, last: int) -> Iterator[Row]:
+def _read_commits(commits: Iterable[Row], agent: int, held: Restored, before: PageBefore) -> dict[int, bytes]:
+    """Return the pages as they are after these commits, which follow `held`, up to the first that is missing.
+
+    `held` is the state after them.
+    """
+    pages = dict[int, bytes]()
+
+    def newest(page: int, page_bytes: int) -> bytes:
+        return pages.get(page) or before(page, page_bytes)
+
+    for seq, part, data in commits:
+        if seq > held.seq + 1:
+            break
+        held.seq = seq
+        held.log_bytes += len(data)
+        opened = held.box.open(data, place("commit", agent, seq, part))
+        changed, size_pages = unpack_changes(opened, newest)
+        pages |= changed
+        held.size_bytes = size_pages * len(next(iter(changed.values())))
+    return pages
+
+
+def _commits(ask: Callable[[str, Sequence[Any]], list[Row]], agent: int, after: int, last: int) -> Iterator[Row]:
     """Yield commits in their order, some megabytes at a time."""
-    while rows := reading.rows(_COMMITS, (agent, after, last)):
+    while after < last and (rows := ask(_COMMITS, (agent, after, last))):
         yield from rows
         after = rows[-1][0]
 
