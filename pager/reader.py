@@ -60,6 +60,7 @@ class MemoryReader:
         self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
         self.sleeps = SleepHistory(store, self._call_lock)
+        opened.attend(self.follow)
 
     @classmethod
     def open(

@@ -11,10 +11,13 @@ purge, a new key, a fold that keeps nothing of the past), the agent is restored 
 
 import shutil
 import struct
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from pager.errors import NotFoundError, StorageError
+from pager.log.copies import Copies
 from pager.log.rows import Position, Rows
 from pager.log.states import Restored
 from pager.safety import foreign_files
@@ -34,6 +37,7 @@ class Copy:
     def __init__(self, rows: Rows, name: str, file: Path) -> None:
         self._rows = rows
         self._name = name
+        self._id, self._copies = uuid.uuid4(), Copies.of(rows.server)
         self._aside = file.with_name("restored")
         # Open for as long as SQLite has it open: to close any descriptor of it gives up SQLite's locks.
         self._file: BinaryIO = open(file, "x+b", opener=foreign_files.private)  # noqa: SIM115
@@ -49,8 +53,19 @@ class Copy:
             raise
 
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
-        self._file.close()
+        """Close the file, which is then to be deleted. A second call does nothing."""
+        if not self._file.closed:
+            self._file.close()
+            self._copies.drop(self._id)
+
+    def attend(self, follow: Callable[[], object]) -> None:
+        """Call this, in another thread, when a purge waits until the copy follows."""
+
+        def catch_up() -> int:
+            follow()
+            return self._held.seq if self._held else 0
+
+        self._copies.keep(self._id, self.agent, catch_up)
 
     @property
     def agent(self) -> int:
@@ -62,6 +77,8 @@ class Copy:
 
         Raises NotFoundError if there is nothing to follow, StorageError.
         """
+        if self._file.closed:
+            return False
         held, at = self._held, self._position
         found = self._rows.position(self._name, held.seq if held else 0)
         if found is None or not found.seq:
@@ -99,6 +116,8 @@ class Copy:
         return self._file.read(page_bytes)
 
     def _begin_anew(self, found: Position) -> None:
+        if found.agent != self.agent:
+            self._copies.announce(self._id, found.agent)  # before anything of it is here
         try:
             restored = self._rows.states.restore(found.agent, self._aside)
             to = self._rows.position(self._name, restored.seq)

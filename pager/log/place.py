@@ -207,13 +207,13 @@ class PostgresPlace(Place):
         except BaseException:
             self._drop(copy, cache)
             raise
-        commands = CommandRows(self._rows, copy.agent)
-        return Opened(store, files.index, commands, lambda: self._drop(copy, cache), copy.follow)
+        commands, release = CommandRows(self._rows, copy.agent), lambda: self._drop(copy, cache)
+        return Opened(store, files.index, commands, release, copy.follow, copy.attend)
 
     def _drop(self, copy: Copy | None, cache: Cache) -> None:
+        cache.close()
         if copy:
             copy.close()
-        cache.close()
 
     def copy_to(self, file: Path) -> None:
         """Restore a copy of what was last committed, and copy that."""

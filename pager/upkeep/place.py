@@ -34,6 +34,7 @@ class Opened(NamedTuple):
     commands: Commands
     release: Callable[[], None]  # to be called when the store was closed
     follow: Callable[[], bool] = lambda: False  # brings a reader's copy up to date; True if it is another one now
+    attend: Callable[[Callable[[], object]], None] = lambda _: None  # calls this when others wait for a copy to follow
 
 
 class Place(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from pager import Home, Memory, MemoryReader, Mount, NotFoundError, Prefetch
+from pager import Home, Memory, MemoryReader, Mount, NotFoundError, Prefetch, StorageError
 from pager.log import copy as copy_module
 from pager.log import log as log_module
+from pager.log.copies import Copies
 from pager.log.copy import Copy
 from tests.log.test_restore import finish_folding, fold, live, restore, rows_of
 from tests.support.postgres import end_leases
@@ -24,6 +26,7 @@ SECRET = "xyzzy plugh quuxly"
 def copied(address: str, tmp_path: Path) -> Iterator[tuple[Copy, Path]]:
     copy = Copy(rows_of(address), "x", tmp_path / "copy.db")
     with closing(copy):
+        copy.attend(copy.follow)
         yield copy, tmp_path / "copy.db"
 
 
@@ -117,15 +120,60 @@ def test_what_is_read_as_of_one_moment_does_not_follow(home: Home) -> None:
         assert reader.revision() != before
 
 
-def test_of_a_purge_nothing_stays_in_a_copy(home: Home, address: str) -> None:
+def holds_secret(reader: MemoryReader) -> bool:
+    return any(SECRET.encode() in file.read_bytes() for file in reader._store.path.parent.iterdir() if file.is_file())
+
+
+def test_of_a_purge_nothing_stays_in_a_copy_also_when_nobody_reads_it(home: Home, address: str) -> None:
     with home.open("x", embedder=None) as memory:
         fact = memory.archive(SECRET)
-        with home.read("x") as reader:
-            directory = reader._store.path.parent
-            assert any(SECRET.encode() in file.read_bytes() for file in directory.iterdir())
+        with home.read("x") as reader, home.read("x") as other:
+            assert holds_secret(reader)
             memory.purge(fact.id)
+            assert not holds_secret(reader)
+            assert not holds_secret(other)
             assert reader.search_archive("xyzzy") == []
-            assert not any(SECRET.encode() in file.read_bytes() for file in directory.iterdir())
+        assert rows_of(address).server.ask("SELECT * FROM selfpager.copies") == []
+
+
+def test_a_purge_names_who_reads_an_old_copy_and_is_finished_afterwards(home: Home, quick_address: str) -> None:
+    quick = Home(quick_address)
+    with quick.open("x", embedder=None) as memory, quick.read("x") as reader:
+        fact = memory.archive(SECRET)
+        with (
+            reader.read_snapshot(),
+            pytest.raises(StorageError, match=rf"process {os.getpid()} on .* reads an old copy.* it goes on then"),
+        ):
+            memory.purge(fact.id)
+        assert memory.load_value("purging") is None
+        assert memory._store.settings.get("purging") == fact.id
+        memory.purge(fact.id)
+        assert not holds_secret(reader)
+        assert memory._store.settings.get("purging") is None
+
+
+def test_a_process_that_has_died_with_a_copy_is_named_in_the_ledger(home: Home, address: str) -> None:
+    server = rows_of(address).server
+    with home.open("x", embedder=None) as memory:
+        fact = memory.archive(SECRET)
+        sql = """INSERT INTO selfpager.copies SELECT gen_random_uuid(), id, 'process 7 on far', NULL,
+                 clock_timestamp() - interval '1 second' FROM selfpager.agents"""
+        server.ask(sql)
+        memory.purge(fact.id)
+        told = [row.reason for row in memory.ledger(events=["error"])]
+        assert [reason[:36] for reason in told] == ["process 7 on far, which has died, may"[:36]]
+        assert server.ask("SELECT * FROM selfpager.copies") == []
+        assert memory.check() == []
+
+
+def test_a_copy_that_was_taken_for_dead_is_known_again(home: Home, address: str) -> None:
+    server = rows_of(address).server
+    with home.open("x", embedder=None) as memory, home.read("x"):
+        server.ask("DELETE FROM selfpager.copies")
+        copies = Copies.of(server)
+        copies._renew(dict(copies._held))
+        assert len(server.ask("SELECT * FROM selfpager.copies")) == 1
+        assert memory.check() == []
 
 
 @pytest.mark.parametrize("equal", [True, False])
@@ -199,7 +247,7 @@ def test_a_copy_that_could_not_be_written_is_whole_again_the_next_time(
 
         with monkeypatch.context() as patched:
             patched.setattr(Copy, "_finish", full)
-            with pytest.raises(copy_module.StorageError, match=r"No space left .*Choose another TMPDIR"):
+            with pytest.raises(StorageError, match=r"No space left .*Choose another TMPDIR"):
                 reader.core()
         memory.archive("two")
         reader.follow()
