@@ -153,7 +153,7 @@ bench-view: install  ## measure how soon the debug view paints and what it costs
 screenshot: install  ## make the pictures of README and docs/ from the agent of the demo; needs a browser
 	$(BIN)/python -m tests.browser.screenshot
 
-bench-fleet: install  ## measure what a home in Postgres costs: a turn, a restore, a failover, bytes, a claim
+bench-fleet: install  ## measure what a home in Postgres costs: a turn, a restore, a failover, bytes, a claim, a worker
 	$(BIN)/python -m tests.bench.bench_fleet $(FLEET)
 
 bench-agent: install  ## measure what the agent adds to a call, a prompt and a start

@@ -6,6 +6,8 @@ import signal
 import sys
 from pathlib import Path
 from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -13,15 +15,31 @@ from agents.cli.common import DONE, PATH, PORT, Shared, command, json_option
 from agents.cli.terminal import as_json
 from agents.cli.visible import say
 from pager.home import ADDRESSES
+from pager.safety.redaction import redacted
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class WorkerUrl(click.types.StringParamType):
+    """Where other workers reach this one: to it the path of a request is added."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: D102 - of click
+        url = str(value)
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or "@" in parts.netloc:
+            self.fail(f"{redacted(url)!r} is not one; give an address such as http://10.0.0.7:8300.", param, ctx)
+        return url
 
 
 @command("serve", as_name=None)
 @click.argument("files", metavar="[AGENT.yaml]...", nargs=-1, type=PATH)
 @click.option("--host", default="127.0.0.1", help="The address to listen on. Default: 127.0.0.1, this machine only.")
 @click.option("--port", metavar="PORT", type=PORT, default=8300, help="The port to listen on. Default: 8300; 0: any.")
-@click.option("--advertise", metavar="URL", help="Where other workers on the same Postgres reach this one.")
+@click.option(
+    "--advertise", metavar="URL", type=WorkerUrl(), help="Where other workers on this Postgres reach this one."
+)
 @click.option("--threads", type=click.IntRange(1, 1000), default=16, help="How many turns run at once. Default: 16.")
 @click.option("--open", "open_agents", type=click.IntRange(1), default=100, help="Agents that stay open. Default: 100.")
 @click.option("--line", type=click.IntRange(1), default=8, help="How many requests wait for one agent. Default: 8.")
@@ -42,16 +60,18 @@ def serve_command(
     (or SELFPAGER_WORKER_KEY).
 
     Without a key (`selfpager keys add`), only this machine is served, with a token that is printed. What was left open
-    goes on. The first Ctrl-C, or SIGTERM, lets turns end for a while; the rest is resumed at the next start.
+    goes on. The first Ctrl-C, or SIGTERM, lets turns end for a while, a second one ends at once; the rest is resumed at
+    the next start.
     """
     from agents.httpd import HttpServer
     from agents.serve.app import make_app
-    from agents.serve.limits import ServeLimits
+    from agents.serve.limits import ServeLimits, allow_files
     from agents.serve.server import Server
 
     limits = ServeLimits(
         open_agents=open_agents, threads=threads, line=line, whole_line=whole_line, grace_seconds=grace
     )
+    allow_files(open_agents)
     token = secrets.token_urlsafe(24)
     server = Server(shared.home, files, limits=limits)
     if server.has_keys:
@@ -67,11 +87,7 @@ def serve_command(
         server.advertise(advertise)
     stopping = Event()
 
-    def stop(*_: object) -> None:
-        stopping.set()
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, stop)
+    _stop_on_signals(stopping)
     handler = server.log.adopt()
     http = HttpServer(make_app(server), host=host, port=port)
     try:
@@ -88,6 +104,15 @@ def serve_command(
         sys.stdout.flush()
         os._exit(DONE)
     return DONE
+
+
+def _stop_on_signals(stopping: Event) -> None:
+    def stop(number: int, _: object) -> None:
+        stopping.set()
+        signal.signal(number, signal.SIG_DFL)  # a second one ends at once: what was acknowledged is on disk
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, stop)
 
 
 def _announce(url: str, token: str, *, as_line: bool) -> None:

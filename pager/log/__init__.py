@@ -16,7 +16,8 @@ pool.py      connections that are used again
 tables.py    the tables in Postgres
 claim.py     what a process holds of an agent that it owns
 rows.py      who owns an agent, and its commits
-states.py    folding the log into chunks, restoring an agent as it is or was, what is kept of its past
+states.py    folding the log into chunks, restoring an agent as it is or was
+past.py      what is kept of its past, and commits packed together
 copy.py      the copy of a reader, which follows the commits
 copies.py    which copies there are, for a purge
 commands.py  commands of other processes

@@ -8,6 +8,7 @@
 [('/run/one', 5433), ('/run/two', 5433)]
 """
 
+from difflib import get_close_matches
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from pager.errors import RejectedError
@@ -18,14 +19,21 @@ OPTIONS = {  # in the query of an address: default, least, most
     "keep_days": (7.0, 0.0, 3650.0),  # of the past of each agent
 }
 PORT = 5432
+UNREADABLE = (
+    "the address of the home cannot be read. In a password, / is written as %2F, ? as %3F, # as %23, @ as %40 and % as "
+    "%25; better, leave it out and put it into ~/.pgpass or PGPASSWORD."
+)
 
 
 def split_options(address: str) -> tuple[str, dict[str, float]]:
     """Return an address without our own options in its query, and these. Raises RejectedError."""
     parts = urlsplit(address)
     options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[tuple[str, str]]()
+    if "@" in parts.path + parts.fragment:
+        raise RejectedError(UNREADABLE)
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in options:
+            _check(name)
             rest.append((name, value))
             continue
         try:
@@ -37,6 +45,14 @@ def split_options(address: str) -> tuple[str, dict[str, float]]:
             wrong, unit = f"{name} in the address of the home is {value!r:.40}", name.rpartition("_")[2]
             raise RejectedError(f"{wrong}; give {unit}, {least:g} to {most:g}.")
     return urlunsplit(parts._replace(query=urlencode(rest))), options
+
+
+def _check(name: str) -> None:
+    """Raise RejectedError for a setting that is no other's, but one of ours mistyped, or a piece of a password."""
+    if not name.isidentifier():
+        raise RejectedError(UNREADABLE)
+    if meant := get_close_matches(name, OPTIONS, n=1, cutoff=0.8):
+        raise RejectedError(f"the address of the home has a setting {name!r:.40}; {meant[0]} is meant. Correct it.")
 
 
 def given(address: str) -> dict[str, str]:

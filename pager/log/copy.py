@@ -5,8 +5,8 @@ each read, and drops what it has cached when that is another one. So the changed
 reads, by the thread that reads.
 
 A commit is put on top of the one that it was made on, or not at all: the moment of the last commit says if the copy is
-still part of the agent's past. If it is not (after a failover), or if the commits since are not there any more (after a
-purge, a new key, a fold that keeps nothing of the past), the agent is restored anew, into the same file.
+still part of the agent's past. If it is not (after a failover), or if the commits since are not in rows of their own any
+more (after a fold, a purge, a new key), the agent is restored anew, into the same file.
 """
 
 import shutil
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from pager.errors import NotFoundError, StorageError
+from pager.errors import NoAgentError, StorageError
 from pager.log.copies import Copies
 from pager.log.rows import Position, Rows
 from pager.log.states import Restored
@@ -75,14 +75,14 @@ class Copy:
     def follow(self) -> bool:
         """Bring the file up to the last commit. Return True if it did not go on from what it held.
 
-        Raises NotFoundError if there is nothing to follow, StorageError.
+        Raises NoAgentError if there is nothing to follow, StorageError.
         """
         if self._file.closed:
             return False
         held, at = self._held, self._position
         found = self._rows.position(self._name, held.seq if held else 0)
         if found is None or not found.seq:
-            raise NotFoundError(f"there is no memory in {self._rows.server.public}/{self._name}.")
+            raise NoAgentError(f"there is no memory in {self._rows.server.public}/{self._name}.")
         if held and (found.agent, found.seq, found.at) == (at.agent, at.seq, at.at):
             return False
         is_later = (found.agent, found.at_before) == (at.agent, at.at) and self._is_as_stored
@@ -122,7 +122,7 @@ class Copy:
             restored = self._rows.states.restore(found.agent, self._aside)
             to = self._rows.position(self._name, restored.seq)
             if to is None or to.agent != found.agent:
-                raise NotFoundError(f"the agent {self._name!r} was removed a moment ago.")
+                raise NoAgentError(f"the agent {self._name!r} was removed a moment ago.")
             with self._aside.open("rb") as source:
                 head = source.read(_HEAD_BYTES)
             self._is_as_stored = int.from_bytes(head[_FORMAT], "big") >= VERSION

@@ -8,12 +8,27 @@ _BY_STATE = {
     "57P03": ("it is starting", "Try again in a moment"),
     "42501": (
         "its user may not do this",
-        "Give its user the right to create a schema there (GRANT CREATE ON DATABASE ...)",
+        "Give its user the right to create a schema there (GRANT CREATE ON DATABASE ...). If another user has made the "
+        "schema selfpager, give it that one's rights (GRANT other TO user)",
     ),
     "40001": ("others changed the same", "Try again"),
 }
 # By their words: an error while connecting has no code. So has none of ours.
+_NOBODY = ("it cannot be reached", "Check that it runs there: the address has its host and port")
+_LOGIN = ("it does not let this user in", "Check user and password: they are in the address, ~/.pgpass or PGPASSWORD")
+_NO_POSTGRES = ("what answers there is no Postgres", "Correct the host or the port")
 _BY_WORDS = {
+    "password authentication failed": _LOGIN,
+    "no password supplied": _LOGIN,
+    'FATAL: role "': ("there is no such user", "Make it with createuser, or correct its name in the address"),
+    'FATAL: database "': ("there is no such database", "Make it with createdb, or correct its name in the address"),
+    "pg_hba.conf": ("it lets nobody in from here", "Add this user and this host to its pg_hba.conf"),
+    "received invalid response": _NO_POSTGRES,
+    "expected authentication request": _NO_POSTGRES,
+    "SSL was required": ("it has no TLS", "Give it a certificate, or change sslmode in the address"),
+    "Connection refused": _NOBODY,
+    "No such file": _NOBODY,
+    "resolve host": _NOBODY,
     "are in use": ("all connections of this process are in use", "Try again"),
     "read-only": _BY_STATE["25006"],
     "too many clients": _BY_STATE["53300"],

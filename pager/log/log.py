@@ -15,6 +15,7 @@ from itertools import count
 from threading import Thread
 
 from pager.errors import AgentLostError, StorageError, UnavailableError
+from pager.log import past
 from pager.log.claim import Claim
 from pager.log.copies import Copies
 from pager.log.leases import Leases
@@ -142,7 +143,8 @@ class Log:
 
     @property
     def _is_long(self) -> bool:
-        return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
+        logged = self._restored.log_bytes  # chunks are many, and rarely counted
+        return logged > FOLD_BYTES and logged > sum(self._restored.chunk_bytes.values()) // 2
 
     def _note_fold(self) -> None:
         if self._folded is not None:
@@ -185,7 +187,7 @@ class Log:
             raise StorageError(
                 f"the log of {self._name!r} cannot be folded now. Try again; the ledger says what waits."
             )
-        self._rows.states.drop_past(self._claim.agent, 0)
+        past.drop(self._rows.server, self._claim.agent, 0)
         return Copies.of(self._rows.server).bring_past(self._claim.agent, self._seq)
 
     def _fold(self, held: Restored) -> None:
@@ -200,7 +202,8 @@ class Log:
         else:
             self._folded = replace(held, chunk_bytes=held.chunk_bytes | sizes)
             with suppress(StorageError):  # the next fold does it
-                self._rows.states.drop_past(self._claim.agent, self._rows.server.keep_days)
+                past.drop(self._rows.server, self._claim.agent, self._rows.server.keep_days)
+                past.pack(self._rows.server, self._claim, held.box, held.seq)
 
     def _chunks(self, held: Restored, sizes: dict[int, int]) -> Iterator[tuple[int, bytes]]:
         for number in sorted(held.changed_chunks):
@@ -258,8 +261,8 @@ class Log:
             self._wal.close()
         if self._file >= 0:
             os.close(self._file)
-        with suppress(StorageError):
-            self._rows.release(self._claim)
+        with suppress(StorageError):  # a lost agent was perhaps in the middle of something
+            self._rows.release(self._claim, unfinished=self._is_lost)
 
 
 def _outcome(error: StorageError) -> str:

@@ -1,12 +1,11 @@
 """The form in which pages are stored in Postgres: of a commit those that it changed, of a chunk all of it. Pure.
 
-A commit changes a few bytes in each of a dozen pages. So a page is stored as what differs from its content before (by
-exclusive or), where Postgres has that content, and of all of it only the words that are not zero: a tenth of the bytes.
-A checksum over the new pages notices a commit that is put on top of others than it was made on; zlib keeps one over
-what it has packed.
+A commit changes a few bytes in each of a dozen pages. So of a page only the words are stored that differ from its
+content before, where Postgres has that content, and of others those that are not zero: a tenth of the bytes. A checksum
+over the new pages notices a commit that is put on top of others than it was made on; zlib keeps one over what it packs.
 
 >>> changes = pack_changes({2: b"page two", 7: b"the last"}, 7, {2: b"Page Two"})
->>> unpack_changes(changes, lambda page, size_bytes: b"Page Two")
+>>> unpack_changes(unpack(changes), lambda page, size_bytes: b"Page Two")
 ({2: b'page two', 7: b'the last'}, 7)
 """
 
@@ -22,7 +21,7 @@ from pager.errors import StorageError
 CHUNK_BYTES = 128 << 10  # of a database, packed as one row
 _HEAD = struct.Struct("<5I")  # pages of the database after the commit, pages in here, of them differences, bytes of
 # a page, checksum of the new pages. The numbers of the pages follow: first those of differences.
-WORD_BYTES = 8  # then follow a bit for each word of the pages, and those words that are not zero
+WORD_BYTES = 8  # then follow a bit for each word of the pages, and those words that changed
 _WORD = np.dtype(np.uint64)
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 SMALL_BYTES = 8000  # fit into a row of one page of Postgres
@@ -36,39 +35,51 @@ def pack_changes(pages: Mapping[int, bytes], size_pages: int, before: Mapping[in
     old = b"".join(before[page] for page in numbers if page in before)
     page_bytes = len(new) // max(1, len(numbers))
     head = _HEAD.pack(size_pages, len(numbers), len(before), page_bytes, zlib.crc32(new))
-    words = _difference(new, old)
-    used = words != 0
-    data = b"".join((head, struct.pack(f"<{len(numbers)}I", *numbers), np.packbits(used).data, words[used].data))
+    words = np.frombuffer(new, _WORD)
+    changed = words != _words(old, len(words))
+    data = b"".join((head, struct.pack(f"<{len(numbers)}I", *numbers), np.packbits(changed).data, words[changed].data))
     # To compress a small one takes longer than Postgres takes to store it.
     return zlib.compress(data, COMMIT_LEVEL if len(data) > SMALL_BYTES else 0)
 
 
-def unpack_changes(data: bytes, before: Callable[[int, int], bytes]) -> tuple[dict[int, bytes], int]:
-    """Return the changed pages of a commit, and the size of the database after it in pages.
+def unpack_changes(raw: bytes, before: Callable[[int, int], bytes]) -> tuple[dict[int, bytes], int]:
+    """Return the changed pages of an unpacked commit, and the size of the database after it in pages.
 
     `before` returns the content of a page, of so many bytes, before the commit.
     """
-    raw = _unpack(data)
     size_pages, count, differences, page_bytes, checksum = _HEAD.unpack_from(raw)
     numbers = struct.unpack_from(f"<{count}I", raw, _HEAD.size)
-    words = _words_from(raw, _HEAD.size + 4 * count, count * page_bytes // WORD_BYTES)
     old = b"".join(before(page, page_bytes) for page in numbers[:differences])
-    new = _difference(words, old).tobytes()
-    if len(old) != differences * page_bytes or zlib.crc32(new) != checksum:
+    follows = len(old) == differences * page_bytes
+    new = _change(_words(old, count * page_bytes // WORD_BYTES), raw[_HEAD.size + 4 * count :]) if follows else b""
+    if not follows or zlib.crc32(new) != checksum:
         raise damaged("a commit does not follow what is before it")
     return {page: new[at * page_bytes : (at + 1) * page_bytes] for at, page in enumerate(numbers)}, size_pages
 
 
-def _words_from(raw: bytes, begin: int, count: int) -> Words:
-    """Return so many words, of which a bit for each says if it is there, or is zero."""
-    bits_bytes = -(-count // 8)
-    used = np.unpackbits(np.frombuffer(raw, np.uint8, bits_bytes, begin), count=count).view(bool)
-    stored = np.frombuffer(raw, _WORD, offset=begin + bits_bytes)
-    if len(stored) != np.count_nonzero(used):
-        raise damaged("a commit has another length than it says")
+def begin_of_words(raw: bytes) -> int:
+    """Return where the changed words begin in an unpacked commit. What is before them compresses in another way."""
+    _, count, _, page_bytes, _ = _HEAD.unpack_from(raw)
+    return _HEAD.size + 4 * count + -(-count * page_bytes // WORD_BYTES // 8)
+
+
+def _words(data: bytes, count: int) -> Words:
+    """Return data as words, with zeros behind it up to so many."""
     words = np.zeros(count, _WORD)
-    words[used] = stored
+    words[: len(data) // WORD_BYTES] = np.frombuffer(data, _WORD)
     return words
+
+
+def _change(words: Words, changes: bytes) -> bytes:
+    """Return these words after some have changed. A bit for each says which."""
+    bits_bytes = -(-len(words) // 8)
+    changed = np.unpackbits(np.frombuffer(changes, np.uint8, min(bits_bytes, len(changes))), count=len(words)).view(
+        bool
+    )
+    if len(changes) != bits_bytes + np.count_nonzero(changed) * WORD_BYTES:
+        raise damaged("a commit has another length than it says")
+    words[changed] = np.frombuffer(changes, _WORD, offset=bits_bytes)
+    return words.tobytes()
 
 
 def pack_chunk(raw: bytes) -> bytes:
@@ -76,9 +87,12 @@ def pack_chunk(raw: bytes) -> bytes:
     return zlib.compress(raw, CHUNK_LEVEL)
 
 
-def unpack_chunk(data: bytes) -> bytes:
-    """Return a piece of the database."""
-    return _unpack(data)
+def unpack(data: bytes) -> bytes:
+    """Return the piece of the database, or the changes of a commit, that were packed."""
+    try:
+        return zlib.decompress(data)
+    except zlib.error as error:
+        raise damaged(str(error)) from None
 
 
 def chunk_of(page: int, page_bytes: int) -> int:
@@ -89,17 +103,3 @@ def chunk_of(page: int, page_bytes: int) -> int:
 def damaged(why: str) -> StorageError:
     """Return the error for rows that are not what was written."""
     return StorageError(f"the agent's rows in Postgres are damaged ({why}). Restore the database from its backup.")
-
-
-def _difference(one: bytes | Words, other: bytes) -> Words:
-    """Return the exclusive or of both. The rest of the longer one stays as it is."""
-    words = np.array(one if isinstance(one, np.ndarray) else np.frombuffer(one, _WORD))
-    words[: len(other) // WORD_BYTES] ^= np.frombuffer(other, _WORD)
-    return words
-
-
-def _unpack(data: bytes) -> bytes:
-    try:
-        return zlib.decompress(data)
-    except zlib.error as error:
-        raise damaged(str(error)) from None

@@ -29,7 +29,7 @@ _CLAIM = """
         THEN set_config('synchronous_commit', 'off', true) END)
     UPDATE selfpager.agents SET fence = fence + 1, claim = %s, owner = %s,
         lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
-    WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = %s)
+    WHERE name = %s AND format <= %s AND (owner IS NULL OR lease_until < clock_timestamp() OR claim = ANY(%s))
     RETURNING id, fence, claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = agents.id)"""
 # This line is the commit: it has a row, or nothing happened. It changes no column that is in an index, the lease least
 # of all, which is renewed by itself: so it writes a row here and a row there, and one entry of an index.
@@ -78,6 +78,7 @@ class Rows:
         self.server = server
         self.keys = Keys(server)
         self.states = States(server, self.keys)
+        self.noted: dict[str, datetime] = {}  # when agents are due, as this process has stored it as their owner
 
     def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
         """Return the names of agents that are not helpers, sorted: those of a tenant ("" for none), or all."""
@@ -118,9 +119,14 @@ class Rows:
 
     def claim(self, name: str, owner: Mapping[str, Any]) -> Claim | None:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
-        mine, lease = uuid.uuid4(), self.server.lease_seconds
-        found = self.server.ask(_CLAIM, (mine, json.dumps(owner), lease, name, VERSION, mine))
-        return Claim(*found[0]) if found else None
+        self.noted.pop(name, None)  # another owner may have stored another time
+        mine, lease, left = uuid.uuid4(), self.server.lease_seconds, self.server.left
+        values = (mine, json.dumps(owner), lease, name, VERSION, [mine, *left.values()])
+        found = self.server.ask(_CLAIM, values)
+        if not found:
+            return None
+        left.pop(found[0][0], None)
+        return Claim(*found[0])
 
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
         """Renew leases. Return agent -> claim and whether commands wait, of those that are still ours."""
@@ -133,16 +139,18 @@ class Rows:
         found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
         return {agent: (claim, waits) for agent, claim, waits in found}
 
-    def release(self, claim: Claim) -> None:
-        """Let others claim the agent. One that nothing was ever committed to is deleted."""
+    def release(self, claim: Claim, *, unfinished: bool = False) -> None:
+        """Let others claim the agent, and visit it at once if it may be `unfinished`. One that nothing was ever
+        committed to is deleted. If Postgres cannot be told, this process may claim it again, and others when the lease
+        has ended."""
         values = (claim.agent, claim.id)
-        released = (
-            f"{_QUICK} UPDATE selfpager.agents SET owner = NULL FROM quick WHERE id = %s AND claim = %s RETURNING id"
-        )
-        self.server.tell(
-            (released, values),
-            ("DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0", values),
-        )
+        released = f"""{_QUICK}
+            UPDATE selfpager.agents SET owner = NULL, due = CASE WHEN %s THEN clock_timestamp() ELSE due END
+            FROM quick WHERE id = %s AND claim = %s RETURNING id"""
+        self.server.left[claim.agent] = claim.id
+        deleted = "DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0"
+        self.server.tell((released, (unfinished, *values)), (deleted, values))
+        self.server.left.pop(claim.agent, None)
 
     def remove(self, name: str, claim: Claim) -> bool:
         """Delete an agent that is claimed, with its helpers. Return False if another owns it by now."""

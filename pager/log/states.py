@@ -1,31 +1,31 @@
 """The states of an agent in Postgres: folding its log into chunks, restoring it as it is or was, and what is dropped.
 
 A base is a state of pager.db all of which is in chunks: a row of `bases` names the version of each. A fold adds one,
-with new versions of the chunks that have changed. Any state from then on is a base and the commits that follow it. So
-what has to be kept for `keep_days` is: the newest base from before that time, those since then that are far apart,
-and every commit after the oldest of them.
+with new versions of the chunks that have changed. Any state from then on is a base and the commits that follow it:
+past.py says which of them are kept.
 """
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from pager.errors import AgentLostError, NotFoundError, RejectedError
+from pager.errors import AgentLostError, NoAgentError, RejectedError
+from pager.log import past
 from pager.log.claim import Claim
 from pager.log.keys import Keys
-from pager.log.pages import CHUNK_BYTES, chunk_of, damaged, pack_chunk, unpack_changes, unpack_chunk
-from pager.log.postgres import Row, Server, Transaction
+from pager.log.pages import CHUNK_BYTES, chunk_of, damaged, pack_chunk, unpack, unpack_changes
+from pager.log.postgres import Server, Transaction
 from pager.log.seal import PLAIN, Box, place
 from pager.safety import foreign_files
 from pager.store.schema import VERSION
 
-CHUNKS_AT_ONCE, COMMITS_AT_ONCE = 64, 256  # read: some megabytes
+CHUNKS_AT_ONCE = 64  # read: some megabytes
 PageBefore = Callable[[int, int], bytes]  # of a page and its size: its content
 
 _CHUNK = """
@@ -47,44 +47,10 @@ _NEWEST = """
     SELECT a.seq, b.seq, b.size_bytes, b.versions FROM selfpager.agents a
     JOIN selfpager.bases b ON b.agent = a.id AND b.seq = a.folded WHERE a.id = %s"""
 _EARLIER = """
-    SELECT last.seq, b.seq, b.size_bytes, b.versions FROM
-        (SELECT max(seq) AS seq FROM (
-            SELECT seq FROM selfpager.commits WHERE agent = %s AND at <= %s UNION ALL
-            SELECT seq FROM selfpager.bases WHERE agent = %s AND at <= %s) AS found) AS last
-    JOIN selfpager.bases b ON b.agent = %s AND b.seq <= last.seq ORDER BY b.seq DESC LIMIT 1"""
+    SELECT seq, size_bytes, versions FROM selfpager.bases WHERE agent = %s AND seq <= %s ORDER BY seq DESC LIMIT 1"""
 _CHUNKS = """
     SELECT c.number, c.data FROM unnest(%s::integer[], %s::bigint[]) AS wanted (number, seq)
     JOIN selfpager.chunks c ON c.agent = %s AND c.number = wanted.number AND c.seq = wanted.seq ORDER BY 1"""
-# Whole commits, each with all of its parts.
-_COMMITS = f"""
-    SELECT seq, part, data FROM selfpager.commits WHERE agent = %s AND seq > %s AND seq <= %s
-    ORDER BY seq, part FETCH FIRST {COMMITS_AT_ONCE} ROWS WITH TIES"""
-# From the newest base that is old enough on, every moment can be restored.
-_DROP_OLD = """
-    DELETE FROM selfpager.bases b WHERE agent = %(agent)s AND EXISTS (
-        SELECT FROM selfpager.bases later WHERE later.agent = b.agent AND later.seq > b.seq
-        AND later.at <= clock_timestamp() - %(keep)s)"""
-# The last base but one, if those beside it are close to each other: the log between them is short enough.
-_DROP_BETWEEN = """
-    WITH last AS (SELECT seq, at FROM selfpager.bases WHERE agent = %(agent)s ORDER BY seq DESC LIMIT 3),
-    numbered AS (SELECT seq, at, row_number() OVER (ORDER BY seq DESC) AS n FROM last)
-    DELETE FROM selfpager.bases b USING numbered newest, numbered middle, numbered oldest
-    WHERE (newest.n, middle.n, oldest.n) = (1, 2, 3) AND newest.at - oldest.at < %(keep)s
-    AND b.agent = %(agent)s AND b.seq = middle.seq"""
-_DROP_COMMITS = """
-    WITH dropped AS (
-        DELETE FROM selfpager.commits WHERE agent = %(agent)s
-        AND seq <= (SELECT min(seq) FROM selfpager.bases WHERE agent = %(agent)s) RETURNING 1)
-    SELECT count(*) FROM dropped"""
-_DROP_CHUNKS = f"""
-    WITH dropped AS (
-        DELETE FROM selfpager.chunks c WHERE agent = %(agent)s AND NOT EXISTS (
-            SELECT FROM selfpager.bases b WHERE b.agent = c.agent AND b.seq >= c.seq
-            AND b.size_bytes > c.number::bigint * {CHUNK_BYTES} AND NOT EXISTS (
-                SELECT FROM selfpager.chunks newer WHERE newer.agent = c.agent AND newer.number = c.number
-                AND newer.seq > c.seq AND newer.seq <= b.seq)) RETURNING 1)
-    SELECT count(*) FROM dropped"""
-_IS_MUCH = "SELECT 1 FROM pg_class WHERE oid = %s::regclass AND reltuples < 5 * %s"
 
 
 @dataclass(slots=True)
@@ -139,18 +105,6 @@ class States:
                 raise AgentLostError("another worker owns the agent; nothing was folded.")
             _write_base(transaction, claim.agent, held)
 
-    def drop_past(self, agent: int, keep_days: float) -> None:
-        """Delete the rows that are only needed to restore what was before that many days."""
-        values = {"agent": agent, "keep": timedelta(days=keep_days)}
-        with self._server.transaction() as transaction:
-            for sql in (_DROP_OLD, _DROP_BETWEEN):
-                transaction.rows(sql, values)
-            [(commits,)], [(chunks,)] = (transaction.rows(sql, values) for sql in (_DROP_COMMITS, _DROP_CHUNKS))
-        for table, dropped in (("commits", commits), ("chunks", chunks)):
-            if self._server.ask(_IS_MUCH, (f"selfpager.{table}", dropped)):
-                # Postgres does it by itself, once a minute. A few busy agents fill their tables several times by then.
-                self._server.ask(f"VACUUM (SKIP_LOCKED) selfpager.{table}")
-
     def restore(self, agent: int, file: Path, at: datetime | None = None) -> Restored:
         """Write pager.db, as it was after the last commit or at a moment, into a new file."""
         with self._server.snapshot() as reading, open(file, "x+b", opener=foreign_files.private) as target:
@@ -158,11 +112,12 @@ class States:
             if at is None:
                 found = reading.rows(_NEWEST, (agent,))
             else:
-                found = reading.rows(_EARLIER, (agent, at, agent, at, agent))
+                until = past.last_commit(reading, agent, box, at)
+                found = [(until, *row) for row in reading.rows(_EARLIER, (agent, until))]
             if at is not None and (not found or not found[0][0]):
-                raise _too_early(reading, agent)
+                raise past.too_early(reading, agent)
             if not found:
-                raise NotFoundError("the agent was removed a moment ago.")
+                raise NoAgentError("the agent was removed a moment ago.")
             last, seq, size_bytes, versions = found[0]
             restored = Restored(seq, seq, size_bytes, box=box)
             if seq:
@@ -177,10 +132,11 @@ class States:
     ) -> tuple[Restored, dict[int, bytes]] | None:
         """Return the state after commit `last`, and the pages that differ from a state before it, which `before` reads.
 
-        Returns None if not all commits in between are stored any more.
+        Returns None if commits in between are packed, or not stored any more.
         """
         newer = replace(held, changed_chunks=set())
-        pages = _read_commits(_commits(self._server.ask, agent, held.seq, last), agent, newer, before)
+        commits = past.unpacked(self._server.ask, agent, held.box, held.seq, last)
+        pages = _read_commits(commits, newer, before)
         return (newer, pages) if newer.seq == last else None
 
     def upload(self, contents: Iterable[Content]) -> None:
@@ -203,7 +159,7 @@ class States:
     def seal_anew(self, transaction: Transaction, claim: Claim, held: Restored, file: Path) -> None:
         """Replace all rows of an agent by a base of this file, with the key that it has in this transaction."""
         held.box = self._keys.box(transaction, claim.agent)
-        for table in ("commits", "chunks", "bases"):
+        for table in ("commits", "packs", "chunks", "bases"):
             transaction.rows(f"DELETE FROM selfpager.{table} WHERE agent = %s", (claim.agent,))
         sql = "UPDATE selfpager.agents SET folded = seq WHERE id = %s AND claim = %s AND seq = %s RETURNING id"
         if not transaction.rows(sql, (claim.agent, claim.id, held.seq)):
@@ -237,7 +193,7 @@ def _pack_versions(versions: list[int]) -> bytes:
 
 
 def _unpack_versions(data: bytes) -> list[int]:
-    raw = unpack_chunk(data)
+    raw = unpack(data)
     return list(struct.unpack(f"<{len(raw) // 8}Q", raw))
 
 
@@ -251,7 +207,7 @@ def _restore_base(reading: Transaction, agent: int, restored: Restored, target: 
         for (number, data), seq in zip(found, versions, strict=True):
             restored.chunk_bytes[number] = len(data)
             target.seek(number * CHUNK_BYTES)
-            target.write(unpack_chunk(restored.box.open(data, place("chunk", agent, number, seq))))
+            target.write(unpack(restored.box.open(data, place("chunk", agent, number, seq))))
 
 
 def _restore_commits(reading: Transaction, agent: int, restored: Restored, last: int, target: BinaryIO) -> None:
@@ -261,7 +217,8 @@ def _restore_commits(reading: Transaction, agent: int, restored: Restored, last:
         target.seek((page - 1) * page_bytes)
         return target.read(page_bytes)
 
-    pages = _read_commits(_commits(reading.rows, agent, restored.seq, last), agent, restored, before)
+    commits = past.commits(reading, agent, restored.box, restored.seq, last)
+    pages = _read_commits(commits, restored, before)
     if restored.seq != last:
         raise damaged(f"commit {restored.seq + 1} is missing")
     for page, data in pages.items():
@@ -270,7 +227,7 @@ def _restore_commits(reading: Transaction, agent: int, restored: Restored, last:
         target.write(data)
 
 
-def _read_commits(commits: Iterable[Row], agent: int, held: Restored, before: PageBefore) -> dict[int, bytes]:
+def _read_commits(commits: Iterable[past.Commit], held: Restored, before: PageBefore) -> dict[int, bytes]:
     """Return the pages as they are after these commits, which follow `held`, up to the first that is missing.
 
     `held` is the state after them.
@@ -280,31 +237,12 @@ def _read_commits(commits: Iterable[Row], agent: int, held: Restored, before: Pa
     def newest(page: int, page_bytes: int) -> bytes:
         return pages.get(page) or before(page, page_bytes)
 
-    for seq, part, data in commits:
+    for seq, size_bytes, content in commits:
         if seq > held.seq + 1:
             break
         held.seq = seq
-        held.log_bytes += len(data)
-        opened = held.box.open(data, place("commit", agent, seq, part))
-        changed, size_pages = unpack_changes(opened, newest)
+        held.log_bytes += size_bytes
+        changed, size_pages = unpack_changes(content, newest)
         pages |= changed
         held.size_bytes = size_pages * len(next(iter(changed.values())))
     return pages
-
-
-def _commits(ask: Callable[[str, Sequence[Any]], list[Row]], agent: int, after: int, last: int) -> Iterator[Row]:
-    """Yield commits in their order, some megabytes at a time."""
-    while after < last and (rows := ask(_COMMITS, (agent, after, last))):
-        yield from rows
-        after = rows[-1][0]
-
-
-def _too_early(reading: Transaction, agent: int) -> RejectedError:
-    [(first,)] = reading.rows(
-        """SELECT min(at) FROM (SELECT at FROM selfpager.bases WHERE agent = %s AND seq > 0
-           UNION ALL SELECT at FROM selfpager.commits WHERE agent = %s) AS kept""",
-        (agent, agent),
-    )
-    return RejectedError(
-        f"nothing of it is kept from then. Its past begins at {first.astimezone():%Y-%m-%d %H:%M:%S%z}."
-    )

@@ -23,9 +23,18 @@ CREATE = (
         seq bigint NOT NULL,
         part integer NOT NULL,                  -- a commit of many pages has several rows
         at timestamptz NOT NULL,                -- on the clock of this Postgres
-        data bytea NOT NULL,                    -- the pages that it changed, see pages.py and seal.py
+        data bytea NOT NULL,                    -- what it changed, see pages.py and seal.py
         PRIMARY KEY (agent, seq, part)
     ) WITH (toast_tuple_target = 8160)""",  # most are a row of one page, without a second table and its index
+    """CREATE TABLE IF NOT EXISTS selfpager.packs (
+        agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
+        seq bigint NOT NULL,                    -- of the first row of commits that was moved into this one
+        part integer NOT NULL,
+        last_seq bigint NOT NULL,
+        at timestamptz NOT NULL,                -- of the earliest of them
+        data bytea NOT NULL,                    -- all of them, see past.py and seal.py
+        PRIMARY KEY (agent, seq, part)
+    )""",
     """CREATE TABLE IF NOT EXISTS selfpager.bases (
         agent bigint NOT NULL REFERENCES selfpager.agents ON DELETE CASCADE,
         seq bigint NOT NULL,                    -- pager.db as it was after this commit is in the chunks
@@ -71,6 +80,7 @@ CREATE = (
     )""",
     # What is in there is packed already.
     "ALTER TABLE selfpager.commits ALTER data SET STORAGE EXTERNAL",
+    "ALTER TABLE selfpager.packs ALTER data SET STORAGE EXTERNAL",
     "ALTER TABLE selfpager.chunks ALTER data SET STORAGE EXTERNAL",
     # Rows of commits live until the next fold: what they leave is to be used again soon.
     *(

@@ -10,6 +10,7 @@ from pager import Home
 
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
+    from tests.support.proxy import Proxy
     from tests.support.standby import Pair
 
 LONG = 300
@@ -75,3 +76,12 @@ def quick_address(address: str) -> str:
 @pytest.fixture
 def home(address: str) -> Home:
     return Home(address)
+
+
+@pytest.fixture
+def proxy(postgres: Postgres) -> Iterator[Proxy]:
+    from tests.support.proxy import Proxy
+
+    proxy = Proxy(postgres.socket)
+    yield proxy
+    proxy.close()

@@ -56,7 +56,6 @@ def test_a_copy_is_what_is_restored_whatever_is_committed(
     monkeypatch.setattr(log_module, "FOLD_BYTES", 20_000)
     random = Random(seed)
     with home.open("x", embedder=None) as memory, copied(address, tmp_path) as (copy, file), home.read("x") as reader:
-        begun_anew = 0
         for number in range(40):
             doing = random.randrange(12)
             if doing == 0:
@@ -69,14 +68,13 @@ def test_a_copy_is_what_is_restored_whatever_is_committed(
             else:
                 for each in range(random.randrange(4)):
                     memory.archive(f"fact {number} {each}")
-            begun_anew += copy.follow()
+            copy.follow()
             assert same(file.read_bytes(), restore(address, tmp_path / "expected"))
             if random.random() < 0.5:
                 assert texts(reader) is not None
                 reader.follow()
                 assert texts(reader) == [use.fact.text for use in memory.inspect.facts("current").rows]
         assert reader._store.maintenance.damage() == []
-        assert begun_anew < 12
 
 
 def test_it_costs_one_question_while_nothing_changes_and_the_changes_afterwards(
@@ -99,6 +97,7 @@ def test_it_costs_one_question_while_nothing_changes_and_the_changes_afterwards(
             read = [sql for sql in asked if "SELECT" in sql and "UPDATE" not in sql]
             assert len(read) == 1  # the other statements are its own commits
             fold(memory)
+            ann.search_archive("ferry")
             memory.archive("The ferry is blue.")
             asked.clear()
             assert {hit.text for hit in ann.search_archive("ferry")} >= {"The ferry is blue."}

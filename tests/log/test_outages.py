@@ -4,25 +4,19 @@ for it, and every error says what to do."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agents.httpd import HttpServer
 from pager import Home, Memory, RejectedError, StorageError
 from pager.errors import AgentLostError, PagerError
+from pager.log.failures import explain
 
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
     from tests.support.proxy import Proxy
-
-
-@pytest.fixture
-def proxy(postgres: Postgres) -> Iterator[Proxy]:
-    from tests.support.proxy import Proxy
-
-    proxy = Proxy(postgres.socket)
-    yield proxy
-    proxy.close()
 
 
 def behind(proxy: Proxy, address: str, *, password: str = "") -> str:
@@ -143,6 +137,24 @@ def test_postgres_is_killed_and_started_again(postgres: Postgres, address: str) 
         judge(address, texts, unknown=0)
 
 
+def test_what_could_not_be_given_back_is_opened_again_at_once(postgres: Postgres, home: Home, address: str) -> None:
+    """By the process that had it: others wait until its lease has ended."""
+    from tests.support.postgres import impatient
+
+    memory = home.open("x", embedder=None)
+    memory.archive("one")
+    postgres.kill()
+    try:
+        with impatient(address):
+            with pytest.raises(AgentLostError, match="was not stored"):
+                memory.archive("two")
+            memory.close()
+    finally:
+        postgres.start()
+    with home.open("x", embedder=None) as memory:
+        assert facts(memory) == ["one"]
+
+
 def test_an_interrupt_during_a_commit_loses_nothing(home: Home, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from pager.log.rows import Rows
 
@@ -194,12 +206,53 @@ def test_who_cannot_reach_it_is_told_why_and_what_to_do() -> None:
     told = refusal("postgresql://ann:hunter2secret@127.0.0.1:1/app?limit_seconds=2")
     assert "postgresql://127.0.0.1:1/app" in told
     assert "refused" in told
-    assert "Check that it runs and takes this user" in told
+    assert "Check that it runs there" in told
     assert "hunter2secret" not in told
 
 
 def test_a_database_that_is_not_there_is_named(postgres: Postgres) -> None:
-    assert 'database "nothere" does not exist' in refusal(postgres.address("nothere"))
+    told = refusal(postgres.address("nothere"))
+    assert 'database "nothere" does not exist' in told
+    assert "Make it with createdb" in told
+
+
+def test_a_user_that_is_not_there_is_named(postgres: Postgres) -> None:
+    assert "Make it with createuser" in refusal(postgres.address().replace("postgres@", "stranger@"))
+
+
+def test_what_is_no_postgres_is_told_so() -> None:
+    with HttpServer(None) as other:
+        told = refusal(f"postgresql://ann@127.0.0.1:{other.port}/app")
+    assert "what answers there is no Postgres" in told
+
+
+@pytest.mark.parametrize("login", ["ann:hunter/2secret", "ann:hunter#2secret", "ann:hunter?2secret"])
+def test_a_password_that_cuts_the_address_is_told_and_not_shown(login: str) -> None:
+    told = refusal(f"postgresql://{login}@db.example/app?sslmode=require")
+    assert "/ is written as %2F" in told
+    assert "hunter" not in told
+    assert "2secret" not in told
+
+
+def test_a_mistyped_setting_is_named() -> None:
+    assert "has a setting 'lease_second'; lease_seconds is meant" in refusal("postgresql://db/app?lease_second=3")
+
+
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ('FATAL: password authentication failed for user "ann"', "Check user and password"),
+        ("fe_sendauth: no password supplied", "Check user and password"),
+        ('FATAL: no pg_hba.conf entry for host "10.0.0.7"', "pg_hba.conf"),
+        ("failed to resolve host 'nohost'", "host and port"),
+        ("server does not support SSL, but SSL was required", "change sslmode"),
+        ("FATAL: sorry, too many clients already", "max_connections"),
+        ("cannot execute CREATE SCHEMA in a read-only transaction", "standby"),
+        ("FATAL: something new", "Check that it runs and takes this user"),
+    ],
+)
+def test_each_refusal_says_what_to_do(said: str, way: str) -> None:
+    assert way in explain(None, said, 10)[1]
 
 
 def test_a_user_who_may_create_nothing_is_told_what_to_grant(postgres: Postgres, address: str) -> None:
@@ -209,6 +262,8 @@ def test_a_user_who_may_create_nothing_is_told_what_to_grant(postgres: Postgres,
     told = refusal(postgres.address(database).replace("postgres@", "guest@"))
     assert "permission denied" in told
     assert "GRANT CREATE ON DATABASE" in told
+    Home(address).names()  # now the tables are there, and another user's
+    assert "GRANT other TO user" in refusal(postgres.address(database).replace("postgres@", "guest@"))
 
 
 @pytest.mark.parametrize("text", ["lease_seconds=never", "limit_seconds=0", "lease_seconds=99999"])
@@ -248,3 +303,24 @@ def test_a_commit_is_written_even_where_postgres_would_not_wait(postgres: Postgr
     postgres.run(f"ALTER DATABASE {database} SET synchronous_commit = remote_apply")
     rows_of(address).server.close()
     assert rows_of(address).server.ask("SHOW synchronous_commit") == [("remote_apply",)]
+
+
+def test_a_commit_whose_connection_is_ended_by_an_operator_is_unknown(home: Home, address: str) -> None:
+    """Postgres says that it ends the connection, and ends it."""
+    from tests.support.postgres import rows_of
+
+    texts: list[str] = []
+    server = rows_of(address).server
+    memory = home.open("x", embedder=None)
+    acknowledged(memory, texts, 1)
+    with server.transaction() as holding:  # the row, which the commit waits for
+        holding.rows("SELECT FROM selfpager.agents FOR UPDATE")
+        with ThreadPoolExecutor() as pool:
+            second = pool.submit(acknowledged, memory, texts, 2)
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            while not server.ask(ended):
+                pass
+            with pytest.raises(AgentLostError, match=r"nobody knows if its last commit was stored .*terminating"):
+                second.result()
+    memory.close()
+    judge(address, texts, unknown=0)

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from pager import Home, Memory, RejectedError
+from pager import Home, Memory, RejectedError, StorageError
+from pager.errors import AgentLostError
 from pager.log import log as log_module
-from tests.log.test_restore import file_of, live, rows_of
+from pager.log import past
+from tests.log.test_restore import file_of, fold, live, rows_of
 
-TABLES = ("bases", "chunks", "commits")
+TABLES = ("bases", "chunks", "commits", "packs")
 
 
 def now(address: str) -> datetime:
@@ -32,7 +34,7 @@ def restored(address: str, file: Path, at: datetime) -> bytes:
 
 def age(address: str, days: float) -> None:
     """Let everything have happened so much earlier."""
-    for table in ("commits", "bases"):
+    for table in ("commits", "packs", "bases"):
         rows_of(address).server.ask(f"UPDATE selfpager.{table} SET at = at - %s", (timedelta(days=days),))
 
 
@@ -62,6 +64,7 @@ def test_every_moment_is_restored_byte_for_byte_across_folds(
                 memory.save_value("at", str(part))
                 moments.append((now(address), file_of(memory)))
     assert counts(address)["bases"] > 1
+    assert counts(address)["packs"] > 3
     for at, content in moments:
         assert restored(address, tmp_path / "copy", at) == content
 
@@ -86,14 +89,61 @@ def test_what_is_older_than_the_days_that_are_kept_is_dropped(
         assert restored(address, tmp_path / "copy", at) == content
     with pytest.raises(RejectedError, match=r"nothing of it is kept from then\. Its past begins at 20"):
         restored(address, tmp_path / "copy", moments[0][0])
-    total = rows_of(address).server.ask("SELECT max(seq) FROM selfpager.commits")[0][0]
-    assert counts(address)["commits"] < total * 0.8
+    [(total, kept)] = rows_of(address).server.ask(
+        "SELECT max(seq), max(seq) - (SELECT min(seq) FROM selfpager.packs) FROM selfpager.commits"
+    )
+    assert kept < total * 0.8
+    assert counts(address)["packs"] > 3
     stale = """
         SELECT count(*) FROM selfpager.chunks c WHERE NOT EXISTS (
             SELECT FROM selfpager.bases b WHERE b.seq >= c.seq AND NOT EXISTS (
                 SELECT FROM selfpager.chunks newer
                 WHERE newer.number = c.number AND newer.seq > c.seq AND newer.seq <= b.seq))"""
     assert rows_of(address).server.ask(stale) == [(0,)]
+
+
+def test_each_commit_in_a_pack_is_a_moment_that_can_be_restored(home: Home, address: str, tmp_path: Path) -> None:
+    """Also where a commit has several parts, and where a pack ends in the middle of one."""
+    server, moments = rows_of(address).server, list[tuple[datetime, bytes]]()
+    with pytest.MonkeyPatch.context() as patched, home.open("x", embedder=None) as memory:
+        patched.setattr(log_module, "PART_PAGES", 3)
+        patched.setattr(past, "PACK_BYTES", 20_000)
+        for number in range(12):
+            memory.save_value("large", Random(number).randbytes(9_000 * (number % 3)).hex())
+            moments.append((now(address), file_of(memory)))
+        fold(memory)
+        memory.save_value("large", None)
+    [(split,)] = server.ask(
+        "SELECT count(*) FROM selfpager.packs a JOIN selfpager.packs b ON a.last_seq = b.seq WHERE b.part > 0"
+    )
+    assert split > 0
+    assert server.ask("SELECT count(DISTINCT seq) FROM selfpager.commits") == [(1,)]
+    for at, content in moments:
+        assert restored(address, tmp_path / "copy", at) == content
+
+
+def test_a_damaged_pack_is_noticed_and_needed_by_nobody_but_the_past(home: Home, address: str, tmp_path: Path) -> None:
+    with home.open("x", embedder=None) as memory:
+        memory.archive("likes trams")
+        before = now(address)
+        memory.archive("likes boats")
+        fold(memory)
+    rows_of(address).server.ask("UPDATE selfpager.packs SET data = set_byte(data, 90, get_byte(data, 90) # 1)")
+    with pytest.raises(StorageError, match=r"rows in Postgres are damaged \(pack 1: "):
+        restored(address, tmp_path / "copy", before)
+    with home.open("x", embedder=None) as memory:
+        assert memory.check() == []
+
+
+def test_who_lost_the_agent_packs_nothing(home: Home, address: str) -> None:
+    with home.open("x", embedder=None) as memory:
+        live(memory, Random(1), 5)
+        log: Any = memory._store._log
+        rows_of(address).server.ask("UPDATE selfpager.agents SET claim = gen_random_uuid()")
+        before = counts(address)
+        with pytest.raises(AgentLostError, match="nothing was packed"):
+            past.pack(rows_of(address).server, log._claim, log._restored.box, 3)
+        assert counts(address) == before
 
 
 def test_an_agent_as_it_was_becomes_another_one(home: Home, address: str) -> None:
@@ -129,8 +179,6 @@ def test_after_a_purge_no_earlier_state_is_kept(home: Home, address: str) -> Non
 def test_a_chunk_of_an_earlier_state_in_place_of_the_newest_is_noticed(
     home: Home, address: str, tmp_path: Path
 ) -> None:
-    from tests.log.test_restore import fold
-
     with home.open("x", embedder=None) as memory:
         for number in range(2):
             memory.archive(f"fact {number}")

@@ -207,7 +207,7 @@ def test_what_is_not_durable_goes_with_the_next_commit_that_is(home: Home, addre
 
 
 def test_after_a_purge_no_row_holds_the_text(home: Home, address: str, tmp_path: Path) -> None:
-    from pager.log.pages import unpack_chunk
+    from pager.log.pages import unpack
 
     secret = "the code is 4711-xyzzy"
     with home.open("x", embedder=None) as memory:
@@ -215,8 +215,9 @@ def test_after_a_purge_no_row_holds_the_text(home: Home, address: str, tmp_path:
         memory.archive("something else")
         assert memory.purge(fact.id)
         rows = rows_of(address).server
-        assert rows.ask("SELECT count(*) FROM selfpager.commits") == [(0,)]
-        pages = [unpack_chunk(row[0]) for row in rows.ask("SELECT data FROM selfpager.chunks")]
+        for table in ("commits", "packs"):
+            assert rows.ask(f"SELECT count(*) FROM selfpager.{table}") == [(0,)]
+        pages = [unpack(row[0]) for row in rows.ask("SELECT data FROM selfpager.chunks")]
         assert pages
         assert not [each for each in pages if b"4711-xyzzy" in each]
         assert restore(address, tmp_path / "copy") == file_of(memory)

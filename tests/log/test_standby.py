@@ -227,11 +227,24 @@ def test_the_primary_is_found_whatever_comes_first(pair: Pair, pair_address: str
             memory.archive("one")
 
 
+def test_commands_take_an_address_of_several_hosts(pair: Pair, pair_address: str) -> None:
+    from tests.support.cli import command_line
+
+    assert pair.standby
+    hosts = f"{pair.standby.sockets},{pair.primary.sockets}"
+    address = f"postgresql://postgres@/{database(pair_address)}?host={hosts}"
+    with Home(address).open("x", embedder=None) as memory:
+        memory.record("user", "hello")
+    assert "x" in command_line("list", "--home", address).out
+    assert command_line("check", "x", "--home", address).code == 0
+
+
 def test_a_standby_alone_is_refused_unless_it_is_asked_for(pair: Pair, pair_address: str) -> None:
     from pager.log.postgres import Server
 
     with Home(pair_address).open("x", embedder=None) as memory:
         memory.archive("one")
+    pair.apply_everything()
     assert pair.standby
     address = f"postgresql://postgres@/{database(pair_address)}?host={pair.standby.sockets}"
     with pytest.raises(UnavailableError, match=r"it takes no writes .* Promote it"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pager.log.pages import chunk_of, pack_changes, unpack_changes
+from pager.log.pages import chunk_of, pack_changes, unpack, unpack_changes
 from pager.log.wal import Changes, WalReader
 
 PAGE_BYTES = 2048
@@ -37,7 +37,7 @@ class Written:
             return False
         old = {page: self.old(page, changes) for page in changes.pages if page in self.pages and page <= self.size}
         packed = pack_changes(changes.pages, changes.size_pages, old)
-        pages, self.size = unpack_changes(packed, lambda page, size_bytes: self.pages[page][:size_bytes])
+        pages, self.size = unpack_changes(unpack(packed), lambda page, size_bytes: self.pages[page][:size_bytes])
         self.pages |= pages
         self.log.passed(changes)
         return True

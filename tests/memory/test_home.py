@@ -159,3 +159,16 @@ def test_a_folder_in_the_place_of_a_database_is_no_agent(tmp_path: Path) -> None
 def test_a_command_needs_no_clock(directory: Path) -> None:
     command = send_command(directory, "archive", {"text": "likes ferries"})
     assert [each["id"] for each in pending_commands(directory)] == [command]
+
+
+@pytest.mark.parametrize(
+    "mistyped", ["postgresql:/a:pw@db/app", "postgres//a:pw@db/app", "postgresql+psycopg://a:pw@db/app",
+                 "POSTGRESQL://a:pw@db/app", "mysql://a:pw@db/app", "http://db", "file:///var/agents"],
+)  # fmt: skip
+def test_a_mistyped_address_is_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistyped: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RejectedError, match="begins with postgresql://, and not with") as refused:
+        Home(mistyped)
+    assert "pw" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+    assert Home(f"./{mistyped}").names() == []

@@ -12,11 +12,18 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 # Everything on the pages that is not run, and why. A key is a page, and the first line of a block or a command's line.
 FRAMEWORK = "its framework is not here: tests/adapters/test_docs.py runs it in the environments of `make judges`"
 NO_POSTGRES = "there is no Postgres here; tests/log runs these commands on one"
+OPERATED = "needs a Postgres: tests/log/test_operations.py has one"
 SERVED = "needs a running server: tests/serve/test_docs.py has one"
 NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/serve.md", "# make an agent, once"): SERVED,
     ("docs/serve.md", "# a client in Python"): SERVED,
+    ("docs/serve.md", "export URL=http://127.0.0.1:8300 KEY=sp_..."): SERVED,
     ("docs/serve.md", "// a client in TypeScript"): SERVED,
+    ("docs/serve.md", "# the Anthropic SDK in Python"): SERVED,
+    (
+        "docs/serve.md",
+        "// the Anthropic SDK in TypeScript",
+    ): "needs npm; it was run by hand, with @anthropic-ai/sdk 1.10",
     ("docs/frameworks/langgraph.md", "from langgraph.graph import START, MessagesState, StateGraph"): FRAMEWORK,
     ("docs/frameworks/claude-agent-sdk.md", "from claude_agent_sdk import ClaudeAgentOptions"): FRAMEWORK,
     ("docs/frameworks/openai-agents.md", "from agents import Agent, RunConfig, Runner"): FRAMEWORK,
@@ -25,8 +32,14 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/frameworks/hermes.md", "from pager.adapters.hermes import register_memory_provider as register"): FRAMEWORK,
     ("docs/messages-front.md", "from anthropic import Anthropic"): "needs a server; see tests/serve/test_messages.py",
     ("docs/frameworks/hermes.md", "memory:"): "a file of Hermes, not of an agent",
+    ("docs/operations.md", "# a standby: on its machine"): OPERATED,
+    ("docs/operations.md", "# an address of both"): OPERATED,
+    ("docs/operations.md", "# the primary is gone: on the machine of the standby"): OPERATED,
+    ("docs/operations.md", "# a dump"): OPERATED,
+    ("docs/operations.md", "# a copy, and all that is written from then on"): OPERATED,
+    ("docs/operations.md", "# as it was at $MOMENT, from the copy"): OPERATED,
+    ("docs/operations.md", "# who waits, who is late, what is large"): OPERATED,
     ("docs/fleet.md", "createdb selfpager"): NO_POSTGRES,
-    ("docs/fleet.md", "selfpager chat assistant.yaml"): NO_POSTGRES,
     ("docs/fleet.md", "selfpager export assistant a.db --home ./state"): "there is no such agent",
     ("docs/fleet.md", "selfpager restore assistant --at 2026-05-03T14:30+02:00 --as assistant-before"): NO_POSTGRES,
     ("docs/fleet.md", "pip install 'selfpager[encryption]'                    # cryptography"): NO_POSTGRES,

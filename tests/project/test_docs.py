@@ -129,7 +129,7 @@ def typed(line: str) -> str:
     if made := re.match(r"make (.*)", command):
         return f"make --dry-run --file {ROOT / 'Makefile'} --directory {ROOT} {made[1]}"
     if installed := re.match(r"(?:python -m )?pip install (.*)", command):
-        named = re.findall(r"selfpager\[([\w,]+)\]", installed[1])
+        named = re.findall(r"selfpager\[([\w,-]+)\]", installed[1])
         assert {extra for found in named for extra in found.split(",")} <= pages.extras(), line
         return "true"
     return command.strip()

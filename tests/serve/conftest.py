@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from agents.serve.keys import Scope
 from agents.serve.limits import ServeLimits
 from agents.serve.server import Server
 from agents.testing import ScriptedServer
+from pager.clock import Clock
 from pager.home import Home
 from pager.types import Json
 
@@ -66,10 +67,10 @@ class Place:
         return file
 
     @contextmanager
-    def serving(self, *files: Path, **limits: Any) -> Iterator[Api]:
+    def serving(self, *files: Path, clock: Clock | None = None, **limits: Any) -> Iterator[Api]:
         log = io.StringIO()
         given = ServeLimits(**{"grace_seconds": 5.0, **limits})
-        server = Server(self.home, files or [self.config()], limits=given, log_to=log)
+        server = Server(self.home, files or [self.config()], limits=given, clock=clock, log_to=log)
         with HttpServer(make_app(server)) as http:
             server.start()
             api = Api(server, http.url, log)
@@ -109,11 +110,22 @@ def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-def events(response: httpx.Response) -> list[tuple[int, str, Any]]:
-    """The events of an answer: number, name, data."""
-    found = []
-    for piece in response.text.split("\n\n"):
-        lines = dict(line.split(": ", 1) for line in piece.splitlines() if not line.startswith(":"))
-        if lines:
-            found.append((int(lines["id"]), lines["event"], json.loads(lines["data"])))
-    return found
+def events(response: httpx.Response) -> list[tuple[str, str, Any]]:
+    """The events of an answer: id, name, data."""
+    return list(_events(response.text.splitlines()))
+
+
+def arriving(response: httpx.Response) -> Iterator[tuple[str, str, Any]]:
+    """The same of one that is still coming."""
+    return _events(response.iter_lines())
+
+
+def _events(lines: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
+    found: dict[str, str] = {}
+    for line in lines:
+        if not line and found:
+            yield found["id"], found["event"], json.loads(found["data"])
+            found = {}
+        elif line and not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            found[name] = value

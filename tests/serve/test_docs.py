@@ -33,8 +33,9 @@ def node() -> str | None:
     ("first", "shows"),
     [
         ("# make an agent, once", ["window seats", "event: turn", '"hits"']),
-        ("# a client in Python", ["Yes.", '"stopped"']),
-        ("// a client in TypeScript", ["Yes."]),
+        ("# a client in Python", ["Yes.\nYes."]),
+        ("// a client in TypeScript", ["Yes.", "answered in 1 step"]),
+        ("# the Anthropic SDK in Python", ["Yes."]),
     ],
 )
 def test_a_client_does_what_the_page_shows(place: Place, tmp_path: Path, first: str, shows: list[str]) -> None:
@@ -42,6 +43,8 @@ def test_a_client_does_what_the_page_shows(place: Place, tmp_path: Path, first: 
     text = BLOCKS[first].text
     with place.serving(place.config("assistant")) as api:
         _, key = api.server.keys.add("docs", "", "admin", None)
+        if "SDK" in first:
+            api.server.instances.make("mine", "assistant")
         environ = {**os.environ, "URL": api.url, "KEY": key}
         if first.startswith("//"):
             program = node()

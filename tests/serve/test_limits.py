@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import resource
 import socket
+import subprocess
+from collections import Counter, deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import repeat
 from threading import Event
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import httpx
 import pytest
@@ -15,6 +23,8 @@ from agents.serve.app import ENDPOINTS
 from agents.serve.openapi import as_page, describe
 from pager.types import Json
 from tests.serve.conftest import Api, Place, events, wait_until
+from tests.support.cli import COMMAND, environment
+from tests.support.clock import HandClock
 
 TURNS = "/v1/agents/notes/turns"
 
@@ -130,6 +140,68 @@ def test_only_so_many_agents_stay_open_and_all_answer(place: Place) -> None:
                 assert client.post(f"/v1/agents/a{number}/turns", json={"text": "hi"}).status_code == 200
         assert api.server.workers.figures["open"] == 2
         assert client.get("/v1/agents/a0").json()["steps"] == 4
+
+
+def held() -> Iterator[str]:
+    """Each object of ours, and each thing in the collections of the server's objects. A window may fill up."""
+    for each in gc.get_objects():
+        kind = type(each)
+        if str(kind.__module__).startswith(("agents.", "pager.")) and kind.__name__ not in ("Step", "Part", "Counts"):
+            yield kind.__qualname__
+            if str(kind.__module__).startswith("agents.serve"):
+                for name, value in getattr(each, "__dict__", {}).items():
+                    if isinstance(value, dict | set | list | deque | WeakValueDictionary):
+                        yield from repeat(f"{kind.__qualname__}.{name}", len(value))
+
+
+def test_nothing_grows_with_the_agents_there_are_nor_with_what_they_have_done(place: Place) -> None:
+    place.model.otherwise("Hello.")
+    clock = HandClock()
+    with place.serving(open_agents=2, clock=clock) as api:
+        client = api.client()
+        names = [f"a{number}" for number in range(8)]
+
+        def go() -> Counter[str]:
+            for name in names:
+                client.post("/v1/agents", json={"id": name})
+                assert client.post(f"/v1/agents/{name}/turns", json={"text": "hi"}).status_code == 200
+                assert client.get(f"/v1/agents/{name}/turns/nothing").status_code == 404
+                assert client.get(f"/v1/agents/{name}/facts").status_code == 200
+            clock.set(clock.now() + timedelta(hours=2))  # events are kept for an hour
+            client.post("/v1/agents/a0/turns", json={"text": "hi"})
+            gc.collect()
+            return Counter(held())
+
+        first = go()
+        assert first["Desk"] == first["Agent"] == 2
+        assert [go() - first, go() - first] == [Counter(), Counter()]
+
+
+def test_agents_of_one_configuration_share_its_model_until_the_file_is_another(place: Place) -> None:
+    file = place.config()
+    with place.serving(file) as api:
+        client = api.client()
+
+        def model_of(name: str) -> object:
+            client.post("/v1/agents", json={"id": name})
+            with api.server.workers.use(name) as agent:
+                return agent.model.close.__self__  # within what reads calls in texts
+
+        first = model_of("a")
+        assert model_of("b") is first
+        file.write_text(file.read_text().replace("id: m,", "id: other,"))
+        assert model_of("c") is not first
+        assert model_of("a") is first  # it is open
+
+
+def test_more_agents_than_files_are_refused_at_the_start(place: Place) -> None:
+    def few_files() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 700))
+
+    command = [*COMMAND, "serve", "--home", str(place.folder), "--port", "0", "--open", "500"]
+    done = subprocess.run(command, preexec_fn=few_files, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 1
+    assert "500 open agents need 2756 file descriptors, and this process may have 700. Give --open 88" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a Unix socket, which can be cut off, or swallow what it is sent."""
+"""A TCP proxy in front of a Unix socket, which can be far away, be cut off, or swallow what it is sent."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import contextlib
 import select
 import socket
 from threading import Event, Lock, Thread
+from time import sleep
 
 
 class Proxy:
     """Passes bytes on in both directions until `lose_answers` or `cut`."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *, delay_seconds: float = 0) -> None:
         self._target = target
+        self._delay_seconds = delay_seconds  # of what is passed on, in each direction
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.attempts = 0  # to connect, refused ones too
+        self.requests = 0  # pieces that clients have sent
         self._open: list[socket.socket] = []
         self._lock = Lock()
         self._drops_answers, self._drops_all, self._refuses, self._closed = Event(), Event(), Event(), Event()
@@ -79,13 +82,27 @@ class Proxy:
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError):
-            while True:
-                for each in select.select([client, server], [], [])[0]:
-                    data = each.recv(1 << 16)
-                    if not data:
-                        return
-                    if self._drops_all.is_set() or (each is server and self._drops_answers.is_set()):
-                        continue
-                    (server if each is client else client).sendall(data)
+            self._pass_on_all(client, server)
+        with self._lock:
+            self._open = [each for each in self._open if each not in (client, server)]
         for each in (client, server):
             each.close()
+
+    def _pass_on_all(self, client: socket.socket, server: socket.socket) -> None:
+        """Return when one of them has ended."""
+        readable = select.poll()
+        sides = {each.fileno(): each for each in (client, server)}
+        for number in sides:
+            readable.register(number, select.POLLIN)
+        while True:
+            for number, _ in readable.poll():
+                each = sides[number]
+                data = each.recv(1 << 16)
+                if not data:
+                    return
+                self.requests += each is client
+                if self._drops_all.is_set() or (each is server and self._drops_answers.is_set()):
+                    continue
+                if self._delay_seconds:
+                    sleep(self._delay_seconds)
+                (server if each is client else client).sendall(data)

@@ -54,8 +54,12 @@ class SmallDisk:
         return cls(folder) if done.returncode == 0 else None
 
     def fill(self) -> None:
-        found = os.statvfs(self._folder)
-        self._resize(str((found.f_blocks - found.f_bfree) * found.f_frsize))
+        for _ in range(100):
+            found = os.statvfs(self._folder)
+            with suppress(CalledProcessError):  # it has grown meanwhile
+                self._resize(str((found.f_blocks - found.f_bfree) * found.f_frsize))
+                return
+        raise AssertionError("the disk grows too fast")
 
     def free(self) -> None:
         self._resize(SPACIOUS)
@@ -64,7 +68,8 @@ class SmallDisk:
         subprocess.run(("umount", "--lazy", str(self._folder)), check=True)
 
     def _resize(self, size: str) -> None:
-        subprocess.run(("mount", "-o", f"remount,size={size}", str(self._folder)), check=True)
+        command = ("mount", "-o", f"remount,size={size}", str(self._folder))
+        subprocess.run(command, check=True, capture_output=True)
 
 
 class Node:
@@ -82,6 +87,16 @@ class Node:
             directory.chmod(0o700)
             if self._server.system_user:  # root may not run it
                 shutil.chown(directory, self._server.system_user)
+
+    @property
+    def user(self) -> str | None:
+        """Return the user who runs it; None if that is whoever runs the tests."""
+        return self._server.system_user
+
+    @property
+    def programs(self) -> Path:
+        """Return the directory of pg_ctl and the others."""
+        return self._server.bin_path
 
     @property
     def is_running(self) -> bool:
@@ -131,8 +146,13 @@ class Node:
             self.disk.free()
         else:
             self._limit_files(-1)
-        if not self.is_running:
-            self.start()
+        for _ in range(1000):  # it may be about to give up
+            if not self.is_running:
+                self.start()
+            with suppress(psycopg.OperationalError):
+                self.run("SELECT 1")
+                return
+        raise AssertionError("it does not come back")
 
     def _limit_files(self, size_bytes: int) -> None:
         first = int((self.data / "postmaster.pid").read_text().split()[0])
@@ -223,6 +243,7 @@ class Pair:
     def free_disk(self) -> None:
         """Give it free space again."""
         self.primary.free_disk()
+        self.wait_for_standby()
 
     def promote(self) -> None:
         """End the primary for good, as a crash does, and make the standby the primary. It has no standby then."""
@@ -258,6 +279,10 @@ class Pair:
                     return
                 connection.execute(wait.encode())
         raise AssertionError("the standby does not follow")
+
+    def apply_everything(self) -> None:
+        """Return when a reader of a synchronous standby sees all that was committed."""
+        self.run("SET synchronous_commit = remote_apply; SELECT pg_logical_emit_message(true, 'tests', '')")
 
     def close(self) -> None:
         for node in (self.standby, self.primary):

@@ -1,0 +1,37 @@
+"""The price of a commit: one round trip, one row here and one there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pager import Home
+from pager.log import rows as rows_module
+from tests.log.test_outages import behind
+from tests.log.test_restore import rows_of
+
+if TYPE_CHECKING:
+    from tests.support.proxy import Proxy
+
+
+def test_a_turn_is_two_round_trips(proxy: Proxy, address: str) -> None:
+    with Home(behind(proxy, address)).open("x", embedder=None) as memory:
+        for number in range(4):
+            before = proxy.requests
+            memory.append_user(f"message {number}")
+            memory.request()
+            memory.append_assistant(
+                {"role": "assistant", "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn"}
+            )
+            if number:  # the first prepares the statement
+                assert proxy.requests == before + 2
+
+
+def test_a_commit_changes_no_column_of_an_agent_that_is_in_an_index(home: Home, address: str) -> None:
+    home.open("x", embedder=None).close()
+    found = rows_of(address).server.ask(
+        """SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+           WHERE i.indrelid = 'selfpager.agents'::regclass"""
+    )
+    changed = rows_module._COMMIT.partition("SET")[2].partition("WHERE")[0]
+    assert "seq =" in changed
+    assert [name for (name,) in found if f"{name} =" in changed] == []
