@@ -6,10 +6,11 @@ from agents.agent import Agent
 from agents.explain import AnyMemory
 from agents.explain import trace as explain
 from agents.explain.json_form import to_json
-from agents.serve import given
+from agents.serve import given, records
 from agents.serve.asked import BlockEdit, FactAsked, Searched
-from agents.serve.calls import Call, endpoint
+from agents.serve.calls import KEYED, Call, endpoint
 from agents.serve.errors import ApiError
+from pager.memory import Memory
 from pager.types import Fact, Hit
 
 PAGE = 50
@@ -25,23 +26,27 @@ async def core(call: Call) -> Response:
     return call.json(given.Core(blocks=[given.Block.model_validate(block) for block in blocks]))
 
 
-@endpoint("PATCH", "/v1/agents/{id}/core/{block}", "write", given.Core, body=BlockEdit)
+@endpoint("PATCH", "/v1/agents/{id}/core/{block}", "write", given.Core, body=BlockEdit, takes=KEYED)
 async def edit_core(call: Call) -> Response:
     """Append to a core block, or replace a text in it."""
     edit, block = await call.body(BlockEdit), call.request.path_params["block"]
-    source = f"api:{call.caller.name}"
+    source, body = f"api:{call.caller.name}", records.digest("core", block, edit.model_dump())
 
-    def change(agent: Agent) -> list[given.Block]:
+    def change(memory: Memory) -> str:
         if edit.append is not None and edit.old_text is None and edit.new_text is None:
-            agent.memory.core_append(block, edit.append, source=source)
+            memory.core_append(block, edit.append, source=source)
         elif edit.append is None and edit.old_text is not None and edit.new_text is not None:
-            agent.memory.core_replace(block, edit.old_text, edit.new_text, source=source)
+            memory.core_replace(block, edit.old_text, edit.new_text, source=source)
         else:
             advice = "Give either, and not both."
             raise ApiError(400, "invalid_body", "an edit is `append`, or `old_text` with `new_text`.", advice)
+        return block
+
+    def blocks(agent: Agent) -> list[given.Block]:
+        records.edit_once(agent.memory, call.key, body, lambda: change(agent.memory))
         return [given.Block.model_validate(each) for each in agent.memory.core()]
 
-    return call.json(given.Core(blocks=await call.with_agent(change)))
+    return call.json(given.Core(blocks=await call.with_agent(blocks)))
 
 
 @endpoint(
@@ -63,13 +68,19 @@ async def facts(call: Call) -> Response:
     return call.json(await call.read(find))
 
 
-@endpoint("POST", "/v1/agents/{id}/facts", "write", given.Fact, body=FactAsked, status=201)
+@endpoint("POST", "/v1/agents/{id}/facts", "write", given.Fact, body=FactAsked, status=201, takes=KEYED)
 async def store_fact(call: Call) -> Response:
     """Store a fact. Its source is `api:` and the name of your key."""
     asked, source = await call.body(FactAsked), f"api:{call.caller.name}"
-    given = asked.model_dump()
-    fact = await call.with_agent(lambda agent: agent.memory.archive(**given, source=source, actor="person"))
-    return call.json(_fact(fact), 201)
+    fields, key = asked.model_dump(), call.key
+
+    def store(memory: Memory) -> Fact:
+        def archive() -> str:
+            return memory.archive(**fields, source=source, actor="person").id
+
+        return memory.fact(records.edit_once(memory, key, records.digest("fact", fields), archive))
+
+    return call.json(_fact(await call.with_agent(lambda agent: store(agent.memory))), 201)
 
 
 @endpoint("DELETE", "/v1/agents/{id}/facts/{fact}", "write", given.Fact, query={"reason": "why it ends"})

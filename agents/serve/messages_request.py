@@ -20,19 +20,23 @@ MOST_MESSAGES = 100_000  # as the API takes
 FROM_CLIENTS = frozenset({"text", "image", "document", "search_result", "tool_result"})
 LEFT_OUT = frozenset({"thinking", "redacted_thinking", "server_tool_use"})  # of replies in a history
 RESULTS_AT_PROVIDER = "_tool_result"  # how the types of the results of a provider's own tools end
-CLIENT_RUNS = ("bash_", "text_editor_")  # typed tools that the client runs, as their types begin
+CLIENT_RUNS = ("bash_", "text_editor_", "memory_")  # typed tools that the client runs, as their types begin
 TOOL_FIELDS = frozenset({"name", "description", "input_schema", "type", "cache_control", "strict", "input_examples",
                          "eager_input_streaming", "allowed_callers", "defer_loading"})  # fmt: skip
 SENT_ON = ("max_tokens", "stop_sequences", "metadata", "thinking", "tool_choice", "output_config", "service_tier",
            "speed", "inference_geo")  # fmt: skip
 SAMPLING = ("temperature", "top_p")  # that Chat Completions has, and the Messages API has no longer
-OURS = ("context_management",)  # the agent decides itself what stands in its window
+OURS = ("context_management", "diagnostics")  # the agent decides itself what stands in its window
 READ_HERE = ("model", "messages", "system", "tools", "stream", "cache_control")
 NOT_FOR_CHAT = ("thinking", "output_config", "service_tier", "speed", "inference_geo")
 
 
 class BadRequestError(Exception):
-    """The request cannot be honoured; the text says which part, and what to do."""
+    """The request cannot be honoured; the text says which part, and what to do. `details` are for programs."""
+
+    def __init__(self, text: str, details: Json | None = None) -> None:
+        super().__init__(text)
+        self.details = details
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,9 @@ def read(body: Any, *, counts: bool = False) -> Asked:
         raise BadRequestError("the body is no JSON object.")
     given = {name: value for name, value in cast(Json, body).items() if value is not None}
     known = (*READ_HERE, *SENT_ON, *SAMPLING, *OURS)
+    if "thread" in given:  # the SDK's tool runner asks for one, and goes on without it
+        text = "thread: histories are not kept by an id here; send the whole one, of which only what is new is told."
+        raise BadRequestError(text, {"error_code": "thread_unsupported_request", "unsupported": ["thread"]})
     for name in given:
         if name not in known:
             raise BadRequestError(f"{name}: this endpoint does not know it. It knows {', '.join(sorted(known))}.")

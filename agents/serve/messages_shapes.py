@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agents.serve.calls import KEYED
+
 Object = dict[str, Any]
 Sent = Annotated[Object | None, Field(description="sent on as it is")]
 
@@ -30,6 +32,7 @@ class ToCount(BaseModel):
     output_config: Sent = None
     cache_control: Annotated[Object | None, Field(description="left out: the agent's window has its own marks")] = None
     context_management: Annotated[Object | None, Field(description="not sent: the agent pages its window")] = None
+    diagnostics: Annotated[Object | None, Field(description="not sent")] = None
 
 
 class ToAnswer(ToCount):
@@ -66,10 +69,11 @@ class Counted(BaseModel):
 
 
 class FrontFault(BaseModel):
-    """An error: its type, and what happened."""
+    """An error: its type, and what happened. `details` are for programs."""
 
     type: str
     message: str
+    details: Object | None = None
 
 
 class FrontFailed(BaseModel):
@@ -82,7 +86,7 @@ class FrontFailed(BaseModel):
 
 VERSIONS = {"anthropic-version": "Any: the newest form of the API is taken.", "anthropic-beta": "Not looked at."}
 TAKEN = {
-    "Idempotency-Key": "The same key gives the same answer and never begins a second turn.",
+    **KEYED,
     "x-stainless-retry-count": "Of the SDK: above 0 the same request gets the same answer.",
     **VERSIONS,
 }

@@ -25,10 +25,11 @@ def encode(event: Json) -> bytes:
     return f"event: {event['type']}\ndata: {data}\n\n".encode(errors="replace")
 
 
-def error(status: int, message: str, request_id: str) -> Json:
+def error(status: int, message: str, request_id: str, details: Json | None = None) -> Json:
     """Return an error in the API's form: the body of an answer, or the last event of a stream."""
     kind = KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id}
+    told = {"type": kind, "message": message, **({"details": details} if details else {})}
+    return {"type": "error", "error": told, "request_id": request_id}
 
 
 class Stream:

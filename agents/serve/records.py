@@ -6,9 +6,11 @@ is read from the steps. The newest `KEPT` requests of an agent are remembered.
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from agents import tasks
 from agents.events import Stopped
 from agents.explain import AnyMemory
 from agents.explain.json_form import to_json
@@ -18,18 +20,18 @@ from pager.memory import Memory
 from pager.types import Json, Usage, read_step_id
 
 KEPT = 100
-ORDER = "serve:requests"  # the digests of the keys, oldest first
+ORDER, EDITS = "serve:requests", "serve:edits"  # the digests of the keys, oldest first: of turns, and of edits
 RECORD = "serve:request:"
 BY_ITSELF = ("", "cancelled")  # how a task stands when it goes on by itself: it was killed, or the server was stopped
 
 
-Kind = Literal["turn", "task", "resume"]
+Kind = Literal["turn", "task", "resume", "edit"]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """A request that an agent has begun. `step` is what it said, or the newest step when it began; `through` the newest
-    one when it had ended, and `stopped` how, if it was not simply answered."""
+    one when it had ended, and `stopped` how, if it was not simply answered. Of an edit `step` is what it made."""
 
     key: str
     kind: Kind
@@ -79,12 +81,27 @@ def store(memory: Memory, record: Record) -> None:
     name = digest(record.key)
     with memory.transaction():
         memory.save_value(RECORD + name, json.dumps(asdict(record)))
-        order = (memory.load_value(ORDER) or "").split()
+        line = EDITS if record.kind == "edit" else ORDER
+        order = (memory.load_value(line) or "").split()
         if name not in order:
             order.append(name)
             for old in order[:-KEPT]:
                 memory.save_value(RECORD + old, None)
-            memory.save_value(ORDER, " ".join(order[-KEPT:]))
+            memory.save_value(line, " ".join(order[-KEPT:]))
+
+
+def edit_once(memory: Memory, key: str, body: str, edit: Callable[[], str]) -> str:
+    """Return what an edit makes, a page or a command, or has made when its key came before. Without a key it is always
+    made."""
+    with memory.transaction():
+        found = load(memory, key) if key else None
+        if found is not None:
+            found.check(body)
+            return found.step
+        page = edit()
+        if key:
+            store(memory, Record(key, "edit", body, page))
+    return page
 
 
 def last_step(memory: AnyMemory) -> str:
@@ -93,11 +110,33 @@ def last_step(memory: AnyMemory) -> str:
     return rows[0].page_id if rows else "s0"
 
 
+def is_left(memory: AnyMemory, record: Record) -> bool:
+    """Return True if what was begun is neither answered nor stopped."""
+    if record.stopped is not None:
+        return False
+    if record.kind == "task":
+        task = tasks.current(memory)
+        return task is not None and task.step == record.step and task.state == "open"
+    rows = memory.inspect.steps(0, 1).rows
+    if not rows or (rows[0].ends_turn and not memory.open_calls):
+        return False
+    return rows[0].turn == memory.inspect.step(record.step).turn
+
+
 def answer(memory: AnyMemory, record: Record) -> Json:
     """Return the answer to a request that has ended: the same every time."""
+    found = replies(memory, record)
+    text = next((text for text in reversed(found.values()) if text), "")
+    stopped = record.stopped or to_json(Stopped("answered"))
+    steps = [*found]
+    return {"key": record.key, "text": text, "steps": steps, "usage": _usage(memory, steps), "stopped": stopped}
+
+
+def replies(memory: AnyMemory, record: Record) -> dict[str, str]:
+    """Return the texts of a request's replies, so far or in all, by their steps."""
     first = read_step_id(record.step)
     last = read_step_id(record.through or last_step(memory))
-    text, steps, turn = "", list[str](), None
+    found, turn = dict[str, str](), None
     for number in range(first, last + 1):
         try:
             row = memory.inspect.step(f"s{number}")
@@ -108,11 +147,9 @@ def answer(memory: AnyMemory, record: Record) -> Json:
             if row.turn != turn:
                 break
         if row.kind == "assistant" and number > first:
-            steps.append(row.page_id)
             parts = memory.inspect.said_parts(row.page_id)
-            text = "".join(each.text for each in parts if each.block.get("type") == "text") or text
-    stopped = record.stopped or to_json(Stopped("answered"))
-    return {"key": record.key, "text": text, "steps": steps, "usage": _usage(memory, steps), "stopped": stopped}
+            found[row.page_id] = "".join(each.text for each in parts if each.block.get("type") == "text")
+    return found
 
 
 def _usage(memory: AnyMemory, steps: list[str]) -> Json:

@@ -1,17 +1,19 @@
 """Turns and tasks that requests have begun, with their events: for those who wait, and for an hour for who comes back.
 
-Events are added by the thread of the turn, and read by any number of requests. Their numbers are the ids of
-`Last-Event-ID`. A turn goes on when nobody reads.
+Events are added by the thread of the turn, and read by any number of requests. Their ids, which come back as
+`Last-Event-ID`, are those of one run: when its process has died, what is left is another one, which begins with
+`resumed`. A turn goes on when nobody reads.
 """
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 from agents.events import Event, HelperEvent
 from agents.explain.json_form import to_json
@@ -21,6 +23,7 @@ from pager.clock import Clock
 from pager.types import Json
 
 RUN_BYTES, EVENT_BYTES = 1500, 200  # of memory, beside the texts
+RESUMED = "What ran this is gone. These replies are on disk; what came of others is void, and what follows is new."
 BEAT_SECONDS = 15.0  # a comment after so long without an event: who has left is noticed
 
 
@@ -28,28 +31,29 @@ BEAT_SECONDS = 15.0  # a comment after so long without an event: who has left is
 class Sent:
     """An event as it is sent."""
 
-    number: int
+    id: str
     kind: str
     data: str
 
     @property
     def wire(self) -> bytes:
         """Return it as server-sent events are written."""
-        return f"id: {self.number}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
+        return f"id: {self.id}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
 
 
 class Run:
     """A turn or a task that a request has begun. `body` is the digest of what was asked for."""
 
-    def __init__(self, key: str, body: str, *, after: int = 0) -> None:
+    def __init__(self, key: str, body: str) -> None:
         self.key = key
         self.body = body
-        self.first = after  # the number before that of its first event
         self.size = RUN_BYTES
         self.answer: Json | None = None
         self.error: ApiError | None = None
-        self.began = False  # what was asked for is on disk
+        self.is_open = self.began = False  # its agent works on it; what was asked for is on disk
+        self.is_left = False
         self.ended_at: float | None = None
+        self._id = uuid4().hex[:12]
         self._events: list[Sent] = []
         self._waiting: set[_Waiting] = set()
 
@@ -58,6 +62,18 @@ class Run:
     def add(self, event: Event) -> None:
         """Add an event of the turn."""
         self._add(type(event).__name__.lower(), event_json(event))
+
+    def open(self) -> None:
+        """Note that its agent is open, and works on it."""
+        self.is_open = True
+        self._wake()
+
+    def resume(self, replies: Mapping[str, str]) -> None:
+        """Add the replies that are on disk, by their steps, as the first event. What a reader has of the turn is void:
+        the run that it was of is gone, perhaps in the middle of a reply."""
+        stored = [{"step": step, "text": text} for step, text in replies.items()]
+        self._add("resumed", {"key": self.key, "text": RESUMED, "replies": stored})
+        self.begin()
 
     def begin(self) -> None:
         """Note that what was asked for is on disk."""
@@ -70,6 +86,10 @@ class Run:
         self.answer, self.began, self.ended_at = answer, True, now
         self._wake()
 
+    def leave(self, now: float) -> None:
+        """End its events without an answer: who goes on with the rest has a run of its own."""
+        self.is_left, self.ended_at = True, now
+
     def fail(self, error: BaseException, now: float) -> None:
         """Add an error as the last event."""
         self.error = as_api_error(error)
@@ -79,7 +99,7 @@ class Run:
 
     def _add(self, kind: str, data: Any) -> None:
         text = json.dumps(data, ensure_ascii=False, default=str)
-        self._events.append(Sent(self.first + len(self._events) + 1, kind, text))
+        self._events.append(Sent(f"{self._id}-{len(self._events) + 1}", kind, text))
         self.size += EVENT_BYTES + len(text)
         self._wake(readers_only=True)
 
@@ -90,21 +110,18 @@ class Run:
 
     # requests
 
-    @property
-    def last(self) -> int:
-        """Return the number of the newest event."""
-        return self.first + len(self._events)
-
-    async def wait(self, *, until_begun: bool = False) -> None:
-        """Return when it has ended, or with `until_begun` when what was asked for is on disk."""
+    async def wait(self, *, until_open: bool = False, until_begun: bool = False) -> None:
+        """Return when it has ended, or when its agent works on it, or when what was asked for is on disk."""
         with _Waiting(self._waiting, reads=False) as woken:
-            while self.ended_at is None and not (until_begun and self.began):
+            while self.ended_at is None and not (until_begun and self.began) and not (until_open and self.is_open):
                 await woken.wait()
                 woken.clear()
 
-    async def events(self, after: int) -> AsyncGenerator[bytes]:
-        """Yield the events behind a number, as they come, and a comment now and then while none does."""
-        place = max(0, after - self.first)
+    async def events(self, after: str) -> AsyncGenerator[bytes]:
+        """Yield the events behind the one with this id, as they come, and a comment now and then while none does. All,
+        if it is not of this run."""
+        own, _, number = after.rpartition("-")
+        place = int(number) if own == self._id and number.isdecimal() else 0
         with _Waiting(self._waiting, reads=True) as woken:
             while True:
                 for event in self._events[place:]:
@@ -161,7 +178,7 @@ class Runs:
         with self._lock:
             return self._runs.get((agent, key))
 
-    def begin(self, agent: str, key: str, body: str, after: int) -> tuple[Run, bool]:
+    def begin(self, agent: str, key: str, body: str) -> tuple[Run, bool]:
         """Return the run of a key, and True if it is a new one, which somebody has to work on: there was none, or it
         had failed. Raises ApiError (422) if the key was used for something else."""
         with self._lock:
@@ -171,7 +188,7 @@ class Runs:
                 raise ApiError(422, "key_reused", text, "Make a new key for each request; repeat one only unchanged.")
             if run is not None and run.error is None:
                 return run, False
-            run = Run(key, body, after=max(after, run.last if run else 0))
+            run = Run(key, body)
             self._runs[agent, key] = run
             return run, True
 
@@ -180,6 +197,13 @@ class Runs:
         with self._lock:
             if self._runs.get((agent, run.key)) is run:
                 del self._runs[agent, run.key]
+
+    def forget(self, agent: str) -> None:
+        """Forget all runs of an agent that was removed, with what was said in them."""
+        with self._lock:
+            self._runs = {key: run for key, run in self._runs.items() if key[0] != agent}
+            self._ended = deque((name, run) for name, run in self._ended if name != agent)
+            self._bytes = sum(run.size for _, run in self._ended)
 
     def keep(self, agent: str, run: Run) -> None:
         """Keep a run that has ended, for an hour. The oldest are forgotten, also while all are too large together."""

@@ -5,23 +5,23 @@ rest: what is on disk goes on.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from starlette.responses import Response, StreamingResponse
 
 from agents import tasks
 from agents.agent import Agent
 from agents.events import Event
+from agents.explain import AnyMemory
 from agents.explain.json_form import to_json
 from agents.serve import records
 from agents.serve.asked import Allowed, Nothing, Said, TaskAsked, Told
 from agents.serve.begun import Begin, carry_out
-from agents.serve.calls import Call, endpoint
+from agents.serve.calls import KEYED, Call, endpoint
 from agents.serve.errors import ApiError
 from agents.serve.given import Answer, MessageLeft, TaskBegun, TaskState
 from agents.serve.messages_turn import rest
@@ -31,10 +31,9 @@ from agents.serve.server import Server
 from pager.home import MESSAGE
 from pager.types import Json
 
-KEYED = {"Idempotency-Key": "The same key gives the same answer and never begins a second turn."}
+HOLD_BACK_SECONDS = 10.0  # before a stream begins without a word: until then an error has its own status
 RESUMED = {"Last-Event-ID": "With Accept: text/event-stream: the id of the last event that came."}
 BEGINS: dict[str, Any] = {"streams": True, "takes": {**KEYED, **RESUMED}}
-KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
 
 
 @endpoint("POST", "/v1/agents/{id}/turns", "write", Answer, body=Said, **BEGINS)
@@ -55,31 +54,50 @@ async def turn(call: Call) -> Response:
 
 @endpoint("GET", "/v1/agents/{id}/turns/{key}", "read", Answer, streams=True, takes=RESUMED)
 async def turn_of_key(call: Call) -> Response:
-    """Return the answer to an earlier request by its key: 200 when it has ended, 202 while it is at work."""
+    """Return the answer to an earlier request by its key: 200 when it has ended, 202 while it is at work, or open."""
     key = call.request.path_params["key"]
     run = call.server.runs.find(call.agent, key)
     if run is not None:
         return await _answer(call, run, waits=False)
 
-    def find() -> Json | None:
+    def find() -> Run | None:
         with call.reading() as memory:
-            record = records.load(memory, key)
-            return records.answer(memory, record) if record else None
+            return _stored(memory, key, call.server.now())
 
-    found = await call.in_thread(find)
-    if found is None:
+    run = await call.in_thread(find)
+    if run is None:
         text = "there is no request of this key."
         raise ApiError(404, "not_found", text, f"The newest {records.KEPT} of an agent are remembered.")
-    return call.json(found)
+    return await _answer(call, run, waits=False)
 
 
-@endpoint("POST", "/v1/agents/{id}/tell", "write", MessageLeft, body=Told, status=202)
+def _stored(memory: AnyMemory, key: str, now: float) -> Run | None:
+    """Return what the memory has of a request, as a run. While something is left of it, its stream ends without an
+    answer, and who reads it comes back."""
+    record = records.load(memory, key)
+    if record is None or record.kind == "edit":
+        return None
+    run = Run(key, record.body)
+    run.resume(records.replies(memory, record))
+    if records.is_left(memory, record):
+        run.leave(now)
+    else:
+        run.end(records.answer(memory, record), now)
+    return run
+
+
+@endpoint("POST", "/v1/agents/{id}/tell", "write", MessageLeft, body=Told, status=202, takes=KEYED)
 async def tell(call: Call) -> Response:
     """Leave a message. The agent reads it at its next step; an idle one answers it by itself."""
     told = await call.body(Told)
     message = {"text": told.text, **({"name": told.name} if told.name else {})}
-    home = call.server.instances.home
-    sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message))
+    home, key, body = call.server.instances.home, call.key, records.digest("tell", told.text, told.name)
+
+    def new_command(agent: Agent) -> str:
+        return records.edit_once(agent.memory, key, body, lambda: home.new_command(call.agent))
+
+    command = await call.with_agent(new_command) if key else ""
+    sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message, command))
     call.server.visits.soon()
     return call.json({"message": sent.command}, 202)
 
@@ -96,15 +114,13 @@ async def approve(call: Call) -> Response:
     """Allow or deny a call that waits for a person, and go on."""
     allowed, call_id = await call.body(Allowed), call.request.path_params["call"]
 
-    key = call.request.headers.get("idempotency-key", "")
-
     def waiting() -> bool:
         with call.reading() as memory:
-            return records.load(memory, key) is not None or any(
+            return records.load(memory, call.key) is not None or any(
                 each.id == call_id and each.awaits_approval for each in memory.open_calls
             )
 
-    if not call.server.runs.find(call.agent, key) and not await call.in_thread(waiting):
+    if not call.server.runs.find(call.agent, call.key) and not await call.in_thread(waiting):
         raise ApiError(404, "not_found", "no call of this id waits for approval.", "GET .../{id} lists those that do.")
     call.server.workers.approve(call.agent, call_id, allowed=allowed.allow)
     return await _go_on(call, "approval", call_id, allowed.allow)
@@ -124,7 +140,7 @@ async def task(call: Call) -> Response:
 
     run = _begin(call, "task", records.digest("task", asked.text), begin)
     if _wants_events(call):
-        return _stream(call, run)
+        return await _stream(call, run)
     await _wait(call, run, until_begun=True)
     return call.json({"key": run.key, "task": await call.in_thread(partial(_task, call))}, 202, idempotency_key=run.key)
 
@@ -171,14 +187,10 @@ async def _go_on(call: Call, *what: object) -> Response:
 
 def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = False) -> Run:
     """Return the run of the request's key; if it is a new one, with its job in the agent's line."""
-    key = call.request.headers.get("idempotency-key") or uuid4().hex
-    if not KEY.fullmatch(key):
-        text = "an Idempotency-Key is made of letters, digits, '.', '_', ':', '~' and '-', at most 200."
-        raise ApiError(400, "rejected", text, "Use a UUID, for example.")
-    runs = call.server.runs
-    run, is_new = runs.begin(call.agent, key, body, _last_event(call))
+    key, runs = call.key, call.server.runs
+    run, is_new = runs.begin(call.agent, key, body)
     if is_new:
-        job = partial(carry_out, call.server, call.agent, run, Record(key, kind, body, ""), begin)
+        job = partial(_carry_out, call.server, call.agent, run, Record(key, kind, body, ""), begin)
         try:
             done = call.server.workers.submit(call.agent, job, task=task or kind == "task")
         except ApiError:
@@ -186,6 +198,14 @@ def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = Fals
             raise
         done.add_done_callback(partial(_ended, call.server, call.agent, run))
     return run
+
+
+def _carry_out(server: Server, name: str, run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
+    run.open()
+    with server.visits.noted(name, agent):
+        found = carry_out(run, asked, begin, agent)
+    server.metrics.turn(found["stopped"]["reason"], found["usage"])
+    run.end(found, server.runs.now())
 
 
 def _ended(server: Server, agent: str, run: Run, done: Future[None]) -> None:
@@ -203,18 +223,14 @@ def _wants_events(call: Call) -> bool:
     return "text/event-stream" in call.request.headers.get("accept", "")
 
 
-def _last_event(call: Call) -> int:
-    given = call.request.headers.get("last-event-id", "")
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
-
-
 async def _answer(call: Call, run: Run, *, waits: bool = True) -> Response:
     if _wants_events(call):
-        return _stream(call, run)
+        return await _stream(call, run)
     if waits:
         await _wait(call, run)
-    if run.ended_at is None:
-        return call.json({"key": run.key, "state": "at work"}, 202, idempotency_key=run.key)
+    if run.ended_at is None or run.is_left:
+        state = "at work" if call.server.workers.is_working(call.agent) else "open"
+        return call.json({"key": run.key, "state": state}, 202, idempotency_key=run.key)
     if run.error:
         raise run.error
     assert run.answer is not None
@@ -234,9 +250,15 @@ async def _wait(call: Call, run: Run, *, until_begun: bool = False) -> None:
         raise run.error
 
 
-def _stream(call: Call, run: Run) -> Response:
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Idempotency-Key": run.key}
-    return StreamingResponse(run.events(_last_event(call)), headers=headers, media_type="text/event-stream")
+async def _stream(call: Call, run: Run) -> Response:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HOLD_BACK_SECONDS):
+            await run.wait(until_open=True)
+    if run.error and not run.is_open:
+        raise run.error
+    headers = {"X-Accel-Buffering": "no", "Idempotency-Key": run.key}
+    after = call.request.headers.get("last-event-id", "")
+    return StreamingResponse(run.events(after), headers=headers, media_type="text/event-stream")
 
 
 TURNS = [turn, turn_of_key, tell, resume, approve, task, task_now]

@@ -142,7 +142,8 @@ class Log:
 
     @property
     def _is_long(self) -> bool:
-        return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
+        logged = self._restored.log_bytes  # chunks are many, and rarely counted
+        return logged > FOLD_BYTES and logged > sum(self._restored.chunk_bytes.values()) // 2
 
     def _note_fold(self) -> None:
         if self._folded is not None:
@@ -255,8 +256,8 @@ class Log:
             self._wal.close()
         if self._file >= 0:
             os.close(self._file)
-        with suppress(StorageError):
-            self._rows.release(self._claim)
+        with suppress(StorageError):  # a lost agent was perhaps in the middle of something
+            self._rows.release(self._claim, unfinished=self._is_lost)
 
 
 def _outcome(error: StorageError) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
-from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError, OlderFormatError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError, OlderFormatError
 from pager.log.cache import Cache, root
 from pager.log.claim import Claim
 from pager.log.commands import CommandRows, seal_commands
@@ -36,7 +36,7 @@ class Agents(Places):
     def __init__(self, address: str) -> None:
         self._server = Server.at(address)
         self._rows = Rows(self._server)
-        self._home = HomeRows(self._server)
+        self._home = HomeRows(self._rows)
         self.address = self._server.public
 
     def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
@@ -67,9 +67,9 @@ class Agents(Places):
         """Replace a row."""
         return self._home.change_value(key, change)
 
-    def set_due(self, name: str, at: datetime | None) -> None:
+    def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Note it in the agent's row."""
-        self._home.set_due(name, at)
+        self._home.set_due(name, now, at)
 
     def take_due(self, now: datetime, limit: int) -> list[str]:
         """Take rows that are due on Postgres' clock."""
@@ -80,7 +80,7 @@ class Agents(Places):
 
     def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
         """Note it, if it is not noted already."""
-        self._home.end_work(name, due, takes_messages=takes_messages, was_visited=visited)
+        self._home.end_work(name, now, due, takes_messages=takes_messages, was_visited=visited)
 
     def advertise(self, url: str) -> None:
         """Name the address in every claim from now on."""
@@ -199,7 +199,7 @@ class PostgresPlace(Place):
         """Restore a copy of what was last committed."""
         state = self._rows.state(self._row_name)
         if state is None or not state.seq:
-            raise NotFoundError(f"there is no memory in {self.name}; Memory.open makes one.")
+            raise NoAgentError(f"there is no memory in {self.name}; Memory.open makes one.")
         cache = Cache()
         try:
             files = AgentFiles(cache.path)
@@ -218,7 +218,7 @@ class PostgresPlace(Place):
         """Restore a copy of what was last committed, and copy that."""
         state, pending = self._rows.state(self._row_name), inbox.pack(self.commands)
         if state is None:
-            raise NotFoundError(f"there is no memory in {self.name}.")
+            raise NoAgentError(f"there is no memory in {self.name}.")
         with closing(Cache()) as cache:
             database = AgentFiles(cache.path).database
             self._rows.states.restore(state.agent, database)
@@ -228,7 +228,7 @@ class PostgresPlace(Place):
         """Restore an earlier state, as far back as `keep_days` reaches."""
         state = self._rows.state(self._row_name)
         if state is None or not state.seq:
-            raise NotFoundError(f"there is no memory in {self.name}.")
+            raise NoAgentError(f"there is no memory in {self.name}.")
         self._rows.states.restore(state.agent, aside.files.database, at)
 
     def change_key(self, clock: Clock) -> int:
@@ -247,10 +247,12 @@ class PostgresPlace(Place):
             held = [self._rows.states.restore(claim.agent, file) for claim, file in zip(claims, files, strict=True)]
             boxes = [each.box for each in held]
             with self._rows.server.transaction() as transaction:
-                transaction.rows("LOCK TABLE selfpager.commands IN SHARE ROW EXCLUSIVE MODE")
                 self._rows.keys.replace(transaction, claims[0].agent)
-                for claim, restored, file, old in zip(claims, held, files, boxes, strict=True):
+                for claim, restored, file in zip(claims, held, files, strict=True):
                     self._rows.states.seal_anew(transaction, claim, restored, file)
+                # From here on nobody sends a command, to any agent: it is the short part.
+                transaction.rows("LOCK TABLE selfpager.commands IN SHARE ROW EXCLUSIVE MODE")
+                for claim, restored, old in zip(claims, held, boxes, strict=True):
                     seal_commands(transaction, claim.agent, old, restored.box)
         self._rows.keys.forget_past()
         return len(claims)
@@ -265,7 +267,7 @@ class PostgresPlace(Place):
         """Return the commands in its rows."""
         state = self._rows.state(self._row_name)
         if state is None:
-            raise NotFoundError(f"there is no agent {self.name}.")
+            raise NoAgentError(f"there is no agent {self.name}.")
         return CommandRows(self._rows, state.agent)
 
     def helper(self, call_id: str) -> Place:
@@ -288,9 +290,11 @@ class PostgresPlace(Place):
     def remove(self, clock: Clock) -> None:
         """Claim the agent, and delete its rows, those of its helpers, and its key."""
         claim = self._claim(clock)
+        had_key = self._rows.keys.has(claim.agent)
         if not self._rows.remove(self._row_name, claim):
             raise AgentLostError(f"{self.name} was claimed by another process meanwhile; nothing was removed.")
-        self._rows.keys.forget_past()
+        if had_key:
+            self._rows.keys.forget_past()
 
     def discard(self) -> None:
         """Delete its rows, if nobody has it open."""

@@ -9,6 +9,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pager.log.claim import Claim
@@ -64,6 +65,7 @@ class Rows:
         self.server = server
         self.keys = Keys(server)
         self.states = States(server, self.keys)
+        self.noted: dict[str, datetime] = {}  # when agents are due, as this process has stored it as their owner
 
     def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
         """Return the names of agents that are not helpers, sorted: those of a tenant ("" for none), or all."""
@@ -99,6 +101,7 @@ class Rows:
 
     def claim(self, name: str, owner: Mapping[str, Any]) -> Claim | None:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
+        self.noted.pop(name, None)  # another owner may have stored another time
         mine, lease, left = uuid.uuid4(), self.server.lease_seconds, self.server.left
         values = (mine, json.dumps(owner), lease, name, VERSION, [mine, *left.values()])
         found = self.server.ask(_CLAIM, values)
@@ -118,16 +121,17 @@ class Rows:
         found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
         return {agent: (claim, waits) for agent, claim, waits in found}
 
-    def release(self, claim: Claim) -> None:
-        """Let others claim the agent. One that nothing was ever committed to is deleted. If Postgres cannot be told,
-        this process may claim it again, and others when the lease has ended."""
+    def release(self, claim: Claim, *, unfinished: bool = False) -> None:
+        """Let others claim the agent, and visit it at once if it may be `unfinished`. One that nothing was ever
+        committed to is deleted. If Postgres cannot be told, this process may claim it again, and others when the lease
+        has ended."""
         values = (claim.agent, claim.id)
-        released = (
-            f"{_QUICK} UPDATE selfpager.agents SET owner = NULL FROM quick WHERE id = %s AND claim = %s RETURNING id"
-        )
+        released = f"""{_QUICK}
+            UPDATE selfpager.agents SET owner = NULL, due = CASE WHEN %s THEN clock_timestamp() ELSE due END
+            FROM quick WHERE id = %s AND claim = %s RETURNING id"""
         self.server.left[claim.agent] = claim.id
         deleted = "DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0"
-        self.server.tell((released, values), (deleted, values))
+        self.server.tell((released, (unfinished, *values)), (deleted, values))
         self.server.left.pop(claim.agent, None)
 
     def remove(self, name: str, claim: Claim) -> bool:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from pager.errors import AgentLostError, NotFoundError, RejectedError
+from pager.errors import AgentLostError, NoAgentError, RejectedError
 from pager.log import past
 from pager.log.claim import Claim
 from pager.log.keys import Keys
@@ -116,7 +116,7 @@ class States:
             if at is not None and (not found or not found[0][0]):
                 raise past.too_early(reading, agent)
             if not found:
-                raise NotFoundError("the agent was removed a moment ago.")
+                raise NoAgentError("the agent was removed a moment ago.")
             last, seq, size_bytes, versions = found[0]
             restored = Restored(seq, seq, size_bytes, box=box)
             if seq:

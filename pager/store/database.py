@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from pager.errors import NewerFormatError, NotFoundError, OlderFormatError, PagerError, RejectedError, StorageError
+from pager.errors import NewerFormatError, NoAgentError, OlderFormatError, PagerError, RejectedError, StorageError
 from pager.safety import foreign_files, forks
 from pager.safety.sources import names_one, stored_name
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
@@ -249,7 +249,7 @@ class Database:
         if version == VERSION:
             return
         if self.read_only and version == 0:  # its making was interrupted
-            raise NotFoundError(f"there is no memory in {self.path} yet; Memory.open makes one.")
+            raise NoAgentError(f"there is no memory in {self.path} yet; Memory.open makes one.")
         if self.read_only:
             way = "open it once for writing to bring it up"
             raise OlderFormatError(f"{self.path} has the older format {version}; {way}.")

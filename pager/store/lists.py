@@ -139,7 +139,7 @@ class ListsTable:
             f"s{step}", f"s{row['turn']}", row["kind"], who, from_micros(row["at"], self._zone), tokens,
             resident is not None, bool(row["purged"]), texts[0] if texts else "",
             tuple(str(part["name"]) for part in parts if str(part["type"]).endswith("tool_use")),
-            tuple(sorted(stored_names(row["sources"]))),
+            tuple(sorted(stored_names(row["sources"]))), bool(row["ends_turn"]),
         )  # fmt: skip
 
     def sources(self, at: int) -> dict[str, int]:

@@ -73,6 +73,7 @@ class StepRow:
     begins: str
     calls: tuple[str, ...]
     via: tuple[str, ...] = ()
+    ends_turn: bool = False  # the turn is answered, but for open calls
 
 
 @dataclass(frozen=True, slots=True)

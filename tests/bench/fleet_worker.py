@@ -55,6 +55,8 @@ class Worker:
         options = ["--port", str(port), "--advertise", self.url, "--json"]
         with log.open("ab") as errors:
             self.process = subprocess.Popen([*command, *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors)
+
+    def wait_until_it_answers(self) -> None:
         assert self.process.stdout
         assert json.loads(self.process.stdout.readline())["address"] == self.url
 
@@ -103,6 +105,8 @@ class Fleet:
         for _ in range(count):
             found.append(Worker([*command, *options], self._key, self._work / "log"))
             self._opened.callback(found[-1].end, signal.SIGKILL)
+        for worker in found:
+            worker.wait_until_it_answers()
         return found
 
     def know(self, count: int, worker: Worker) -> None:

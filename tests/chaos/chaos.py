@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos import worker
 from tests.chaos.clients import Clients
 from tests.chaos.faults import FULL, Durations, Faults
 from tests.chaos.fleet import DATABASE, LEASE_SECONDS, Fleet
 from tests.chaos.judge import Ran, Verdict, judge
 from tests.chaos.model import PlayedModel
+from tests.support.formats import MIGRATIONS, know_formats
 
 AHEAD = 0.03  # of all: so far may clients and faults be ahead of each other
 DRAIN_SECONDS = 120.0  # in which what was told has to be answered
@@ -29,6 +29,7 @@ class Plan:
     clients: int = 24
     open_agents: int = 60
     seed: int = 1
+    minutes: float = 600.0  # then nothing more is begun, and what was done is judged
     mutant: str = "none"
     durations: Durations = field(default=FULL)
 
@@ -75,6 +76,7 @@ def run(plan: Plan, folder: Path, tell: object = None) -> Outcome:
             faults.start()
             while any(each.is_alive() for each in (*clients._threads, *faults._threads)):
                 time.sleep(0.2)
+                clients.is_ending = faults.is_ending = time.monotonic() - begun > 60 * plan.minutes
                 if callable(tell):
                     tell(fleet, clients, faults)
             verdict = _judged(fleet, clients)
@@ -103,11 +105,11 @@ def _judged(fleet: Fleet, clients: Clients) -> Verdict:
     for each in fleet.workers:
         each.kill()
     time.sleep(LEASE_SECONDS)
-    worker.know_formats(fleet.formats)
+    know_formats(fleet.formats)
     try:
         verdict = judge(fleet.home, fleet.address, clients.talks, Ran.of(fleet.witness))
     finally:
-        worker.know_formats(0)
+        know_formats(0)
     if late:
         verdict.broken.append(f"{late} messages were not read in {DRAIN_SECONDS:g} s")
     verdict.broken += _claims(fleet)
@@ -119,7 +121,7 @@ def _claims(fleet: Fleet) -> list[str]:
     found = fleet.postgres.run(
         "SELECT name, format, (owner::json ->> 'pid')::int FROM claims WHERE owner IS NOT NULL", DATABASE
     )
-    least = worker.FORMATS
+    least = len(MIGRATIONS)
     known = fleet.formats_of
     return [
         f"process {pid}, which knows {known[pid]} formats more, has claimed {name} of format {format_}"

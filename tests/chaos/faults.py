@@ -1,9 +1,8 @@
-"""The table of faults. Those of workers run side by side, each with a worker of its own; those of Postgres one after the
-other."""
+"""The table of faults. Those of workers run side by side, each with a worker of its own; those of Postgres one after
+the other."""
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections import Counter, deque
@@ -80,7 +79,7 @@ def torn_fold(worker: Worker, random: Random, durations: Durations, note: Note) 
 
 def _kill_in(kind: str, worker: Worker, random: Random, note: Note) -> None:
     begins, ends = f"{kind} begins {worker.pid}\n".encode(), f"{kind} ends {worker.pid}\n".encode()
-    seen = os.path.getsize(worker.moments)
+    seen = worker.moments.stat().st_size
     with worker.moments.open("rb") as moments:
 
         def begun() -> bool:
@@ -112,12 +111,28 @@ def kill_postgres(fleet: Fleet, random: Random, durations: Durations, note: Note
     fleet.postgres.start()
 
 
+def promotion(fleet: Fleet, random: Random, durations: Durations, note: Note) -> None:
+    """The primary is gone for good. The workers are led to the standby, which gets a standby of its own."""
+    fleet.postgres.promote()
+    for worker in fleet.workers:
+        worker.proxy.turn_to(fleet.postgres.socket)
+    time.sleep(random.uniform(*durations.down))
+    fleet.postgres.add_standby()
+
+
+def full_disk(fleet: Fleet, random: Random, durations: Durations, note: Note) -> None:
+    fleet.postgres.fill_disk()
+    time.sleep(random.uniform(1.0, 3.0))
+    note("postgres is up" if fleet.postgres.primary.is_running else "postgres has ended")
+    fleet.postgres.free_disk()
+
+
 OfWorker = Callable[[Worker, Random, Durations, Note], None]
 OfPostgres = Callable[[Fleet, Random, Durations, Note], None]
 OF_WORKERS: list[OfWorker] = [
     kill_worker, stop_worker, partition, black_hole, torn_restore, torn_fold, newer_format,
 ]  # fmt: skip
-OF_POSTGRES: list[OfPostgres] = [kill_postgres]
+OF_POSTGRES: list[OfPostgres] = [kill_postgres, promotion, full_disk]
 
 
 class Faults:
@@ -133,6 +148,7 @@ class Faults:
         self.total, self.done = len(of_workers) + len(of_postgres), 0
         self.counts = Counter[str]()
         self.broken: list[str] = []
+        self.is_ending = False  # nothing more is begun
         self._random.shuffle(of_workers)
         self._random.shuffle(of_postgres)
         self._begun = 0
@@ -159,7 +175,7 @@ class Faults:
 
     def _lane(self, line: deque[OfWorker] | deque[OfPostgres], random: Random) -> None:
         all_of_it = len(line)
-        while not self._fleet.is_over.is_set():
+        while not (self._fleet.is_over.is_set() or self.is_ending):
             with self._lock:
                 if not line:
                     return
@@ -186,6 +202,6 @@ class Faults:
             self._fleet.story.tell(f"{fault.__name__} begins")
             fault(self._fleet, random, self._durations, said.append)  # type: ignore[arg-type]
             self._fleet.story.tell(f"{fault.__name__} ends: {' '.join(said)}")
-        outcome = f" ({said[0]})" if fault in (torn_restore, torn_fold) else ""
+        outcome = f" ({said[0]})" if fault in (torn_restore, torn_fold, full_disk) else ""
         with self._lock:
             self.counts[f"{fault.__name__}{outcome}"] += 1

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -24,8 +25,8 @@ from pager.home import Home
 from tests.chaos.tools import WITNESS
 from tests.serve.test_kill import free_port
 from tests.support.cli import ROOT, environment
-from tests.support.postgres import Postgres
 from tests.support.proxy import Proxy
+from tests.support.standby import Pair
 
 CONFIG = """\
 name: clerk
@@ -95,8 +96,9 @@ class Worker:
         ]  # fmt: skip
         environ = environment(**{WITNESS: str(fleet.witness)})
         self._process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=self._log, text=True, env=environ, start_new_session=True
-        )
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, env=environ,
+            start_new_session=True,
+        )  # fmt: skip
         self.pid = self._process.pid
         fleet.formats_of[self.pid] = fleet.formats
         assert self._process.stdout
@@ -127,8 +129,9 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.signal(signal.SIGKILL)
             self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
         self._process = None
 
     def close(self) -> None:
@@ -150,10 +153,7 @@ class Fleet:
         self.witness.touch()
         self.config = folder / "clerk.yaml"
         self.config.write_text(CONFIG.format(base_url=base_url), encoding="utf-8")
-        self.postgres = Postgres()
-        self.postgres.run("ALTER SYSTEM SET max_connections = 400")
-        self.postgres.kill()
-        self.postgres.start()
+        self.postgres = Pair(own_disks=True)
         self.postgres.make_database(DATABASE)
         self.home = Home(self.address)
         self.key = Keys(self.home, SystemClock()).add("chaos", "", "admin", None)[1]
@@ -161,8 +161,8 @@ class Fleet:
         self.workers = [Worker(self, slot) for slot in range(workers)]
         self._free = set(self.workers)
         self._returned = Condition()
-        for worker in self.workers:
-            worker.start()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Worker.start, self.workers))
 
     @property
     def address(self) -> str:

@@ -11,29 +11,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 from agents.cli.main import run
 from pager.errors import StorageError
-from pager.log import home_rows, log, place, rows, states
+from pager.log import log, rows
 from pager.log.log import Log
 from pager.log.rows import Rows
 from pager.log.states import States
-from pager.store import database, schema
+from tests.support.formats import know_formats
 
 FOLD_BYTES = 8 << 10
-NO_CHANGE = "SELECT 1"
-MIGRATIONS = schema.MIGRATIONS
-FORMATS = len(MIGRATIONS)
-
-
-def know_formats(more: int) -> None:
-    """Let this process know so many formats more than there are."""
-    migrations = (*MIGRATIONS, *[NO_CHANGE] * more)
-    for module in (schema, database, home_rows, rows, place, states):
-        vars(module)["VERSION"] = len(migrations)
-        if "MIGRATIONS" in vars(module):
-            vars(module)["MIGRATIONS"] = migrations
 
 
 def without_fence() -> None:
@@ -87,7 +76,14 @@ def _note_moments(path: str) -> None:
     States.restore = noted("restore", States.restore)  # type: ignore[method-assign]
 
 
+def _end_with_parent() -> None:
+    """End when the harness does, however that ends."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    Thread(target=_end_with_parent, daemon=True).start()
     formats, moments, mutant, *arguments = sys.argv[1:]
     know_formats(int(formats))
     log.FOLD_BYTES = FOLD_BYTES

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pager import Home, InUseError, NewerFormatError, StorageError
+from pager.clock import SystemClock
 from pager.errors import AgentLostError
 from pager.log.leases import Leases
 from pager.log.rows import Rows
@@ -274,3 +275,15 @@ def test_a_fence_that_is_given_out_twice_has_one_owner(home: Home, address: str)
         second.archive("of the second")
         assert [use.fact.text for use in second.inspect.facts("current").rows] == ["of the second"]
     first.close()
+
+
+def test_dead_helpers_hide_no_agent_that_is_due(home: Home, address: str) -> None:
+    """A helper is visited with its agent. Those whose process has died take no place among what is due."""
+    with opened(home) as memory:
+        memory.archive("kept")
+    rows_of(address).server.ask(
+        """INSERT INTO selfpager.agents (name, seq, owner, lease_until)
+           SELECT 'x/' || n, 1, '{}', clock_timestamp() - interval '1 minute' FROM generate_series(1, 1000) n"""
+    )
+    home.set_due("x", SystemClock().now())
+    assert home.take_due() == ["x"]

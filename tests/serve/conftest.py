@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,11 +110,22 @@ def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-def events(response: httpx.Response) -> list[tuple[int, str, Any]]:
-    """The events of an answer: number, name, data."""
-    found = []
-    for piece in response.text.split("\n\n"):
-        lines = dict(line.split(": ", 1) for line in piece.splitlines() if not line.startswith(":"))
-        if lines:
-            found.append((int(lines["id"]), lines["event"], json.loads(lines["data"])))
-    return found
+def events(response: httpx.Response) -> list[tuple[str, str, Any]]:
+    """The events of an answer: id, name, data."""
+    return list(_events(response.text.splitlines()))
+
+
+def arriving(response: httpx.Response) -> Iterator[tuple[str, str, Any]]:
+    """The same of one that is still coming."""
+    return _events(response.iter_lines())
+
+
+def _events(lines: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
+    found: dict[str, str] = {}
+    for line in lines:
+        if not line and found:
+            yield found["id"], found["event"], json.loads(found["data"])
+            found = {}
+        elif line and not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            found[name] = value

@@ -6,13 +6,15 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.serve.conftest import Place, events, wait_until
+from agents.testing import Reply, call, stall
+from tests.serve.conftest import Place, arriving, events, wait_until
 from tests.serve.test_kill import Gate, process
 from tests.support.cli import command_line
 from tests.support.postgres import Postgres, rows_of
@@ -84,6 +86,32 @@ def test_another_worker_goes_on_when_one_is_killed(fleet: Place) -> None:
         assert second.get("/v1/agents/notes/steps").json()["total"] == 2
 
 
+def test_a_reader_whose_worker_died_gets_what_is_stored_and_the_rest(fleet: Place) -> None:
+    """What a reader puts together is the answer, once: of the dead worker's events only those count that are stored."""
+    fleet.model.script(Reply("I note that. ", call("archive", text="likes trams")), stall("It is no", after=0.9))
+    headers = {"Accept": "text/event-stream", "Idempotency-Key": "k"}
+    with ExitStack() as opened:
+        (running, first), (_, second) = workers(fleet, opened)
+        first.post("/v1/agents", json={"id": "notes"})
+        seen = list[tuple[str, str, Any]]()
+        with suppress(httpx.TransportError), first.stream("POST", TURNS, json={"text": "hi"}, headers=headers) as read:
+            for event in arriving(read):
+                seen.append(event)
+                if event[1:] == ("text", {"text": "It is no"}):
+                    fleet.model.otherwise("It is noted.")
+                    running.kill()
+        after = {**headers, "Last-Event-ID": seen[-1][0]}
+        rest = events(second.post(TURNS, json={"text": "hi"}, headers=after))
+        assert rest[0][1] == "resumed"
+        assert rest[0][2]["replies"] == [{"step": "s2", "text": "I note that. "}]
+        stored = [each["text"] for each in rest[0][2]["replies"]]
+        new = [data["text"] for _, name, data in rest if name == "text"]
+        assert "".join(stored + new) == "I note that. It is noted."
+        assert rest[-1][1] == "turn"
+        assert rest[-1][2]["text"] == "It is noted."
+        assert events(second.get(f"{TURNS}/k", headers={**headers, "Last-Event-ID": rest[-2][0]})) == rest[-1:]
+
+
 def test_what_a_killed_worker_had_begun_is_gone_on_with_unasked(fleet: Place) -> None:
     gate = Gate()
     fleet.model.otherwise(gate)
@@ -115,16 +143,6 @@ def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, pos
         wait_until(lambda: client.get("/healthz").status_code == 200)
 
 
-@pytest.mark.parametrize(
-    "url", ["10.0.0.7:8300", "http://", "http://10.0.0.7:8300/v1", "http://me:pw1234@10.0.0.7:8300"]
-)
-def test_an_address_at_which_nobody_can_reach_it_is_refused(tmp_path: Path, url: str) -> None:
-    refused = command_line("serve", "--home", tmp_path / "home", "--advertise", url)
-    assert refused.code == 2
-    assert "give an address such as http://10.0.0.7:8300" in refused.err
-    assert "pw1234" not in refused.err
-
-
 def test_a_worker_that_stops_gives_its_agents_back_at_once(fleet: Place) -> None:
     fleet.model.otherwise("Hello.")
     fleet.address = fleet.address.replace("lease_seconds=2", "lease_seconds=3600")
@@ -147,3 +165,35 @@ def test_an_agent_that_is_too_new_says_so(fleet: Place) -> None:
         answer = client.post(TURNS, json={"text": "1"})
         assert (answer.status_code, answer.json()["error"]["type"]) == (503, "newer")
         assert client.get("/v1/agents").json()["agents"] == ["notes"]
+
+
+@pytest.mark.parametrize(
+    "url", ["10.0.0.7:8300", "http://", "http://10.0.0.7:8300/v1", "http://me:pw1234@10.0.0.7:8300"]
+)
+def test_an_address_at_which_nobody_can_reach_it_is_refused(tmp_path: Path, url: str) -> None:
+    refused = command_line("serve", "--home", tmp_path / "home", "--advertise", url)
+    assert refused.code == 2
+    assert "give an address such as http://10.0.0.7:8300" in refused.err
+    assert "pw1234" not in refused.err
+
+
+@pytest.mark.parametrize("way", ["tasks", "tell"])
+def test_what_was_taken_on_is_gone_on_with_after_an_outage(fleet: Place, way: str) -> None:
+    """The worker lives, and has lost the agent in the middle: nobody has died, and nobody asks again."""
+    gate = Gate(call("task_done", summary="Done."), "Done.")
+    fleet.model.otherwise(gate)
+    with fleet.serving() as api:
+        client, ask = api.client(), rows_of(fleet.address).server.ask
+        client.post("/v1/agents", json={"id": "notes"})
+        assert client.post(f"/v1/agents/notes/{way}", json={"text": "count"}).status_code == 202
+        gate.asked.wait(60)
+        ask("ALTER TABLE selfpager.commits ADD CONSTRAINT down CHECK (false) NOT VALID")
+        gate.opened.set()
+        wait_until(lambda: any("AgentLostError" in str(line) for line in api.lines))
+        ask("ALTER TABLE selfpager.commits DROP CONSTRAINT down")
+
+        def answered() -> bool:
+            steps = client.get("/v1/agents/notes/steps").json().get("steps")
+            return bool(steps) and steps[0]["kind"] == "assistant"
+
+        wait_until(answered)

@@ -146,9 +146,9 @@ def held() -> Iterator[str]:
     """Each object of ours, and each thing in the collections of the server's objects. A window may fill up."""
     for each in gc.get_objects():
         kind = type(each)
-        if kind.__module__.startswith(("agents.", "pager.")) and kind.__name__ not in ("Step", "Part", "Counts"):
+        if str(kind.__module__).startswith(("agents.", "pager.")) and kind.__name__ not in ("Step", "Part", "Counts"):
             yield kind.__qualname__
-            if kind.__module__.startswith("agents.serve"):
+            if str(kind.__module__).startswith("agents.serve"):
                 for name, value in getattr(each, "__dict__", {}).items():
                     if isinstance(value, dict | set | list | deque | WeakValueDictionary):
                         yield from repeat(f"{kind.__qualname__}.{name}", len(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,15 @@ def test_a_message_is_answered_with_what_the_provider_said(front: Front) -> None
     assert answer.model == "m"
 
 
+def test_its_turns_and_tokens_are_counted_once(front: Front) -> None:
+    for _ in range(2):
+        front.post(HELLO, **{"idempotency-key": "k"})
+    figures = front.server.metrics.text().decode()
+    output = front.provider.api.replies[0]["usage"]["output_tokens"]
+    assert 'selfpager_turns_total{stopped="answered"} 1.0' in figures
+    assert f'selfpager_tokens_total{{kind="output_tokens"}} {output:.1f}' in figures
+
+
 def test_a_stream_has_the_same_answer(front: Front) -> None:
     front.provider.script(Reply("Good ", "morning."))
     with front.client.messages.stream(**HELLO) as stream:
@@ -43,6 +53,25 @@ def test_a_stream_has_the_same_answer(front: Front) -> None:
     assert text_of(answer) == "Good morning."
     assert answer.stop_reason == "end_turn"
     assert answer.usage.output_tokens == front.provider.api.replies[0]["usage"]["output_tokens"]
+
+
+def test_the_async_client_streams_resends_and_asks_side_by_side(front: Front) -> None:
+    front.provider.script(Reply("Good ", "morning."))
+    history: list[Any] = [{"role": "user", "content": "hello"}]
+
+    async def talk() -> list[str]:
+        url = f"{front.http.url}/a/clerk"
+        async with anthropic.AsyncAnthropic(base_url=url, api_key=front.key, max_retries=0) as client:
+            async with client.messages.stream(**HELLO) as stream:
+                assert "".join([piece async for piece in stream.text_stream]) == "Good morning."
+                answer = await stream.get_final_message()
+            history.extend([{"role": "assistant", "content": answer.content}, {"role": "user", "content": "and?"}])
+            again = await client.messages.with_raw_response.create(**{**HELLO, "messages": history})
+            others = [{**HELLO, "messages": [{"role": "user", "content": f"question {each}"}]} for each in range(4)]
+            answers = await asyncio.gather(*[client.messages.create(**each) for each in others])
+            return [again.headers["selfpager-history"], *map(text_of, answers)]
+
+    assert asyncio.run(talk()) == ["continued; told=1", *["ok"] * 4]
 
 
 @pytest.mark.parametrize("way", ["api_key", "auth_token"])
@@ -70,6 +99,7 @@ def test_errors_are_those_of_the_sdk(front: Front) -> None:
     [
         ({"temperature": 0.5}, "temperature: the Messages API of this agent's model has no such parameter"),
         ({"container": "c"}, "container: this endpoint does not know it"),
+        ({"thread": {"type": "create"}}, "thread: histories are not kept by an id here"),
         ({"max_tokens": 0}, "max_tokens is 0"),
         ({"messages": "hello"}, "messages is 'hello'"),
         ({"messages": [{"role": "system", "content": "x"}]}, "top-level system"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import anthropic
 import pytest
+from anthropic import beta_tool
 
 from agents.agent import Agent
 from agents.testing import http_error
@@ -71,6 +72,34 @@ def test_of_a_mix_in_one_reply_the_agents_run_and_the_clients_are_returned(front
     assert text_of(answer) == "All done."
     assert len(results(front.requests[-1])) == 4
     assert len(front.requests) == 2
+
+
+@beta_tool
+def get_weather(city: str) -> str:
+    """The weather of a city."""
+    return f"sunny in {city}"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_sdks_tool_runner_runs_the_clients_tools_beside_the_agents(front: Front, *, streams: bool) -> None:
+    """It asks for a thread first, which is refused in the way that makes it go on without."""
+    kept = call("archive", {"text": "asks about Porto"})
+    front.provider.script(Reply("I look.", CALL, kept, call("get_weather", {"city": "Faro"})), "Sunny in both.")
+    question: Any = {"role": "user", "content": "How is it in Porto and in Faro?"}
+    runner: Any = front.client.beta.messages.tool_runner(
+        model="any", max_tokens=100, tools=[get_weather], messages=[question], stream=streams
+    )
+    answers = [each.get_final_message() if streams else each for each in runner]
+    assert [block.type for block in answers[0].content] == ["text", "tool_use", "tool_use"]
+    assert text_of(answers[-1]) == "Sunny in both."
+    assert {"sunny in Porto", "sunny in Faro"} <= set(results(front.requests[-1]))
+    assert len(front.requests) == 2
+
+
+def test_a_client_may_bring_the_memory_tool_that_it_runs_itself(front: Front) -> None:
+    front.provider.script(Reply(call("memory", {"command": "view", "path": "/memories"})), "It is empty.")
+    chat = Chat(front, tools=[{"type": "memory_20250818", "name": "memory"}])
+    assert text_of(chat.result(chat.say("What do you have?"), "nothing")) == "It is empty."
 
 
 def test_hidden_steps_between_two_answers_of_the_client(front: Front) -> None:

@@ -15,7 +15,7 @@ from tests.support.clock import HandClock
 
 
 def ended(runs: Runs, key: str, text: str = "x") -> Run:
-    run, is_new = runs.begin("notes", key, "body", 0)
+    run, is_new = runs.begin("notes", key, "body")
     assert is_new
     run.add(Text(text))
     run.end({"text": text}, runs.now())
@@ -27,7 +27,7 @@ def test_a_run_is_forgotten_after_its_time_and_one_at_work_is_not() -> None:
     clock = HandClock(tick=timedelta(0))
     runs = Runs(ServeLimits(keep_seconds=3600), clock)
     old = ended(runs, "old")
-    at_work, _ = runs.begin("notes", "at work", "body", 0)
+    at_work, _ = runs.begin("notes", "at work", "body")
     clock.set(clock.now() + timedelta(seconds=3500))
     ended(runs, "later")
     assert runs.find("notes", "old") is old
@@ -45,19 +45,17 @@ def test_all_together_have_a_limit_in_bytes() -> None:
     assert kept == [7, 8, 9]
 
 
-def test_a_failed_run_is_begun_again_with_numbers_that_go_on() -> None:
+def test_a_failed_run_is_begun_again() -> None:
     runs = Runs(ServeLimits(), HandClock())
-    run, _ = runs.begin("notes", "k", "body", 0)
+    run, _ = runs.begin("notes", "k", "body")
     run.add(Text("x"))
     run.fail(RuntimeError(), runs.now())
-    again, is_new = runs.begin("notes", "k", "body", 0)
+    again, is_new = runs.begin("notes", "k", "body")
     assert is_new
-    assert again.first == run.last == 2
-    assert runs.begin("notes", "k", "body", 0) == (again, False)
+    assert again is not run
+    assert runs.begin("notes", "k", "body") == (again, False)
     with pytest.raises(ApiError):
-        runs.begin("notes", "k", "other", 0)
-    unknown, _ = runs.begin("notes", "of an earlier process", "body", 57)
-    assert unknown.first == 57
+        runs.begin("notes", "k", "other")
 
 
 def test_what_runs_keep_in_memory_is_counted() -> None:
@@ -67,7 +65,7 @@ def test_what_runs_keep_in_memory_is_counted() -> None:
     try:
         counted, before = 0, tracemalloc.get_traced_memory()[0]
         for number in range(each):
-            run, _ = runs.begin("notes", f"key {number}", "digest", 0)
+            run, _ = runs.begin("notes", f"key {number}", "digest")
             for piece in range(8):
                 run.add(Text(f"a piece {number} {piece}"))
             run.end(

@@ -82,16 +82,27 @@ class Proxy:
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError):
-            while True:
-                for each in select.select([client, server], [], [])[0]:
-                    data = each.recv(1 << 16)
-                    if not data:
-                        return
-                    self.requests += each is client
-                    if self._drops_all.is_set() or (each is server and self._drops_answers.is_set()):
-                        continue
-                    if self._delay_seconds:
-                        sleep(self._delay_seconds)
-                    (server if each is client else client).sendall(data)
+            self._pass_on_all(client, server)
+        with self._lock:
+            self._open = [each for each in self._open if each not in (client, server)]
         for each in (client, server):
             each.close()
+
+    def _pass_on_all(self, client: socket.socket, server: socket.socket) -> None:
+        """Return when one of them has ended."""
+        readable = select.poll()
+        sides = {each.fileno(): each for each in (client, server)}
+        for number in sides:
+            readable.register(number, select.POLLIN)
+        while True:
+            for number, _ in readable.poll():
+                each = sides[number]
+                data = each.recv(1 << 16)
+                if not data:
+                    return
+                self.requests += each is client
+                if self._drops_all.is_set() or (each is server and self._drops_answers.is_set()):
+                    continue
+                if self._delay_seconds:
+                    sleep(self._delay_seconds)
+                (server if each is client else client).sendall(data)
