@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
-from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError, OlderFormatError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError
 from pager.log.cache import Cache, root
 from pager.log.claim import Claim
 from pager.log.commands import CommandRows, seal_commands
+from pager.log.copy import Copy
 from pager.log.home_rows import HomeRows
 from pager.log.log import Log
 from pager.log.postgres import Server
@@ -131,13 +132,13 @@ class PostgresPlace(Place):
         return state is not None and (state.seq > 0 or state.owner is not None)
 
     def identity(self) -> object:
-        """Return the number of the last commit: a reader has a copy of its own."""
-        state = self._rows.state(self._row_name)
-        return None if state is None else (state.agent, state.seq)
+        """Return the name: a reader follows whatever has it."""
+        return self._row_name
 
     def version(self) -> object:
         """Return the number of the last commit."""
-        return self.identity()
+        state = self._rows.state(self._row_name)
+        return None if state is None else (state.agent, state.seq)
 
     def open(self, clock: Clock) -> Opened:
         """Claim the agent, restore it, and log every commit from then on."""
@@ -196,23 +197,23 @@ class PostgresPlace(Place):
         return f"{self.name} is in use by {who}. Only one process can write to an agent: {way}.{ends}"
 
     def read(self, clock: Clock) -> Opened:
-        """Restore a copy of what was last committed."""
-        state = self._rows.state(self._row_name)
-        if state is None or not state.seq:
-            raise NoAgentError(f"there is no memory in {self.name}; Memory.open makes one.")
+        """Restore a copy of what was last committed, which then follows its owner."""
         cache = Cache()
+        copy: Copy | None = None
         try:
             files = AgentFiles(cache.path)
-            restored = self._rows.states.restore(state.agent, files.database)
-            try:
-                store = Store(files.database, clock, read_only=True)
-            except OlderFormatError:  # the copy is ours: its owner may go on with the older one
-                Store(files.database, clock).close()
-                store = Store(files.database, clock, read_only=True)
+            copy = Copy(self._rows, self._row_name, files.database)
+            store = Store(files.database, clock, read_only=True)
         except BaseException:
-            cache.close()
+            self._drop(copy, cache)
             raise
-        return Opened(store, files.index, CommandRows(self._rows, state.agent, restored.box), cache.close)
+        commands, release = CommandRows(self._rows, copy.agent), lambda: self._drop(copy, cache)
+        return Opened(store, files.index, commands, release, copy.follow, copy.attend)
+
+    def _drop(self, copy: Copy | None, cache: Cache) -> None:
+        cache.close()
+        if copy:
+            copy.close()
 
     def copy_to(self, file: Path) -> None:
         """Restore a copy of what was last committed, and copy that."""

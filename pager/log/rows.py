@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pager.log.claim import Claim
 from pager.log.keys import Keys
@@ -45,6 +45,19 @@ _MORE = "INSERT INTO selfpager.commits VALUES (%s, %s, %s, clock_timestamp(), %b
 _CREATE = """
     WITH made AS (INSERT INTO selfpager.agents (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id)
     INSERT INTO selfpager.bases SELECT id, 0, clock_timestamp(), 0, '' FROM made"""
+# The moment of a commit tells it from another one of that number, which a standby made that lacked it.
+_AT = """coalesce((SELECT at FROM selfpager.commits WHERE agent = a.id AND seq = {0} AND part = 0),
+    (SELECT at FROM selfpager.bases WHERE agent = a.id AND seq = {0}))"""
+_POSITION = f"SELECT id, seq, {_AT.format('a.seq')}, {_AT.format('%s')} FROM selfpager.agents a WHERE name = %s"
+
+
+class Position(NamedTuple):
+    """How far the commits of an agent go."""
+
+    agent: int
+    seq: int
+    at: datetime | None  # the moment of the last commit
+    at_before: datetime | None  # that of the commit that was asked for; None if nothing is known of it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,11 @@ class Rows:
             return None
         agent, seq, format_, owner, seconds = found[0]
         return State(agent, seq, format_, json.loads(owner) if owner else None, seconds)
+
+    def position(self, name: str, seq: int) -> Position | None:
+        """Return how far the commits of an agent go, and what is known of commit `seq`; None if there is no agent."""
+        found = self.server.ask(_POSITION, (seq, seq, name))
+        return Position(*found[0]) if found else None
 
     # ownership
 
