@@ -77,10 +77,12 @@ class Agents(Places):
         return self._home.take_due(limit)
 
     def begin_work(self, name: str, now: datetime) -> None:
-        """Do nothing: if this process dies, the lease that it leaves says so."""
+        """Note it with the next renewal: if this process dies, the lease that it leaves says the rest."""
+        self._server.at_work.add(name)
 
     def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
         """Note it, if it is not noted already."""
+        self._server.at_work.discard(name)
         self._home.end_work(name, now, due, takes_messages=takes_messages, was_visited=visited)
 
     def advertise(self, url: str) -> None:
@@ -160,6 +162,7 @@ class PostgresPlace(Place):
         return Opened(store, files.index, CommandRows(self._rows, claim.agent, restored.box, log), release)
 
     def _give_back(self, claim: Claim, log: Log | None, cache: Cache | None) -> None:
+        self._rows.server.at_work.discard(self._row_name)
         try:
             log.close() if log else self._rows.release(claim)
         finally:

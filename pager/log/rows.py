@@ -131,12 +131,13 @@ class Rows:
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
         """Renew leases. Return agent -> claim and whether commands wait, of those that are still ours."""
         sql = f"""{_QUICK}
-                 UPDATE selfpager.agents a SET lease_until = clock_timestamp() + make_interval(secs => %s)
+                 UPDATE selfpager.agents a SET lease_until = clock_timestamp() + make_interval(secs => %s),
+                     at_work = a.name = ANY (%s::text[])
                  FROM unnest(%s::bigint[], %s::uuid[]) AS mine (id, claim), quick
                  WHERE a.id = mine.id AND a.claim = mine.claim
                  RETURNING a.id, a.claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id)"""
         agents, ids = [each.agent for each in claims], [each.id for each in claims]
-        found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
+        found = self.server.ask(sql, (self.server.lease_seconds, list(self.server.at_work), agents, ids))
         return {agent: (claim, waits) for agent, claim, waits in found}
 
     def release(self, claim: Claim, *, unfinished: bool = False) -> None:
@@ -145,7 +146,8 @@ class Rows:
         has ended."""
         values = (claim.agent, claim.id)
         released = f"""{_QUICK}
-            UPDATE selfpager.agents SET owner = NULL, due = CASE WHEN %s THEN clock_timestamp() ELSE due END
+            UPDATE selfpager.agents SET owner = NULL, at_work = false,
+                due = CASE WHEN %s THEN clock_timestamp() ELSE due END
             FROM quick WHERE id = %s AND claim = %s RETURNING id"""
         self.server.left[claim.agent] = claim.id
         deleted = "DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0"

@@ -13,6 +13,7 @@ CREATE = (
         claim uuid,                             -- its id: a claim whose answer was lost is found again
         owner text,                             -- JSON: who claimed it; null while nobody has
         lease_until timestamptz,                -- from then on others may claim it
+        at_work boolean NOT NULL DEFAULT false, -- at the last renewal: who takes over begins with these
         due timestamptz,                        -- when it wants to be visited by whoever works for it; null if never
         seq bigint NOT NULL DEFAULT 0,          -- the number of the last commit
         folded bigint NOT NULL DEFAULT 0        -- commits up to this one are in the newest base
