@@ -9,7 +9,8 @@ from pager.store.schema import VERSION
 KNOWN = 10_000  # agents whose time this process remembers
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
 # lasts to claim it: then it is offered again. What another one takes at this moment is passed over. Helpers, and agents
-# of formats that others know, are left out before the limit, which they would use up for ever.
+# of formats that others know, are left out before the limit, which they would use up for ever. What was at work comes
+# first and what was only open last: a worker that dies leaves hundreds of these.
 _TAKE = """
     UPDATE selfpager.agents SET due = clock_timestamp() + %s
     WHERE id IN (
@@ -19,7 +20,7 @@ _TAKE = """
             OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL
                 OR due NOT BETWEEN clock_timestamp() AND clock_timestamp() + %s)))
             AND seq > 0 AND strpos(name, '/') = 0 AND format <= %s
-        ORDER BY due NULLS FIRST LIMIT %s FOR UPDATE SKIP LOCKED)
+        ORDER BY at_work DESC, due LIMIT %s FOR UPDATE SKIP LOCKED)
     RETURNING name"""
 _SET = "UPDATE selfpager.agents SET due = clock_timestamp() + %s::interval WHERE name = %s"
 _END = """

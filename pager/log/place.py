@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
-from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError, OlderFormatError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError
 from pager.log.cache import Cache, root
 from pager.log.claim import Claim
 from pager.log.commands import CommandRows, seal_commands
+from pager.log.copy import Copy
 from pager.log.home_rows import HomeRows
 from pager.log.log import Log
 from pager.log.postgres import Server
@@ -76,10 +77,12 @@ class Agents(Places):
         return self._home.take_due(limit)
 
     def begin_work(self, name: str, now: datetime) -> None:
-        """Do nothing: if this process dies, the lease that it leaves says so."""
+        """Note it with the next renewal: if this process dies, the lease that it leaves says the rest."""
+        self._server.at_work.add(name)
 
     def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
         """Note it, if it is not noted already."""
+        self._server.at_work.discard(name)
         self._home.end_work(name, now, due, takes_messages=takes_messages, was_visited=visited)
 
     def advertise(self, url: str) -> None:
@@ -131,13 +134,13 @@ class PostgresPlace(Place):
         return state is not None and (state.seq > 0 or state.owner is not None)
 
     def identity(self) -> object:
-        """Return the number of the last commit: a reader has a copy of its own."""
-        state = self._rows.state(self._row_name)
-        return None if state is None else (state.agent, state.seq)
+        """Return the name: a reader follows whatever has it."""
+        return self._row_name
 
     def version(self) -> object:
         """Return the number of the last commit."""
-        return self.identity()
+        state = self._rows.state(self._row_name)
+        return None if state is None else (state.agent, state.seq)
 
     def open(self, clock: Clock) -> Opened:
         """Claim the agent, restore it, and log every commit from then on."""
@@ -159,6 +162,7 @@ class PostgresPlace(Place):
         return Opened(store, files.index, CommandRows(self._rows, claim.agent, restored.box, log), release)
 
     def _give_back(self, claim: Claim, log: Log | None, cache: Cache | None) -> None:
+        self._rows.server.at_work.discard(self._row_name)
         try:
             log.close() if log else self._rows.release(claim)
         finally:
@@ -196,23 +200,23 @@ class PostgresPlace(Place):
         return f"{self.name} is in use by {who}. Only one process can write to an agent: {way}.{ends}"
 
     def read(self, clock: Clock) -> Opened:
-        """Restore a copy of what was last committed."""
-        state = self._rows.state(self._row_name)
-        if state is None or not state.seq:
-            raise NoAgentError(f"there is no memory in {self.name}; Memory.open makes one.")
+        """Restore a copy of what was last committed, which then follows its owner."""
         cache = Cache()
+        copy: Copy | None = None
         try:
             files = AgentFiles(cache.path)
-            restored = self._rows.states.restore(state.agent, files.database)
-            try:
-                store = Store(files.database, clock, read_only=True)
-            except OlderFormatError:  # the copy is ours: its owner may go on with the older one
-                Store(files.database, clock).close()
-                store = Store(files.database, clock, read_only=True)
+            copy = Copy(self._rows, self._row_name, files.database)
+            store = Store(files.database, clock, read_only=True)
         except BaseException:
-            cache.close()
+            self._drop(copy, cache)
             raise
-        return Opened(store, files.index, CommandRows(self._rows, state.agent, restored.box), cache.close)
+        commands, release = CommandRows(self._rows, copy.agent), lambda: self._drop(copy, cache)
+        return Opened(store, files.index, commands, release, copy.follow, copy.attend)
+
+    def _drop(self, copy: Copy | None, cache: Cache) -> None:
+        cache.close()
+        if copy:
+            copy.close()
 
     def copy_to(self, file: Path) -> None:
         """Restore a copy of what was last committed, and copy that."""

@@ -145,6 +145,7 @@ class Server:
         self.public = public_address(address)
         self.worker = uuid.uuid4().hex  # tells this process from others
         self.left: dict[int, uuid.UUID] = {}  # agent -> the claim that this process gave up, as Postgres may not know
+        self.at_work = set[str]()  # agents for which this process does something
         self.advertised = ""  # where this process takes requests for the agents that it owns
         self._address, options = split_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]

@@ -76,8 +76,8 @@ class CommitLog(Protocol):
         """Return when nothing reads the file in the background."""
         ...
 
-    def forget_past(self) -> None:
-        """Return when the log holds no earlier state. Raises StorageError."""
+    def forget_past(self) -> list[str]:
+        """Return when nobody has an earlier state: the processes that have died with one. Raises StorageError."""
         ...
 
 
@@ -434,10 +434,12 @@ class Database:
             busy, pages, copied = self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         return not busy and pages == copied
 
-    def forget_past(self) -> None:
-        """Erase earlier states from the commit log, if there is one. Raises StorageError."""
-        if self._log is not None:
-            self._log.forget_past()
+    def forget_past(self) -> list[str]:
+        """Erase earlier states from the commit log, if there is one, and from what reads it.
+
+        Returns the processes that have died with such a state. Raises StorageError.
+        """
+        return self._log.forget_past() if self._log is not None else []
 
     def refuse(self, error: PagerError) -> None:
         """Raise this error at every further statement: the file is not the truth any more."""

@@ -33,6 +33,8 @@ class Opened(NamedTuple):
     vectors: Path  # the directory of the vector index
     commands: Commands
     release: Callable[[], None]  # to be called when the store was closed
+    follow: Callable[[], bool] = lambda: False  # brings a reader's copy up to date; True if it is another one now
+    attend: Callable[[Callable[[], object]], None] = lambda _: None  # calls this when others wait for a copy to follow
 
 
 class Place(ABC):
@@ -51,7 +53,8 @@ class Place(ABC):
 
     @abstractmethod
     def identity(self) -> object:
-        """Return a value that is another one after an open reader has to be opened again to see what is there."""
+        """Return a value that is another one after an open reader has to be opened again to see what is there. May
+        raise OSError if there is nothing."""
 
     @abstractmethod
     def version(self) -> object:

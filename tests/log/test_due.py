@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pager import Home
+from pager.log.leases import Leases
 from pager.store.schema import VERSION
 from tests.log.test_restore import rows_of
 from tests.support.clock import HandClock
@@ -69,6 +70,40 @@ def test_what_nobody_can_be_sent_to_keeps_nobody_from_the_rest(home: Home, addre
     )
     assert home.take_due() == ["x"]
     assert home.take_due() == []  # for as long as a lease lasts
+
+
+def test_who_takes_over_begins_with_what_was_at_work(home: Home, address: str) -> None:
+    home.names()
+    ask = rows_of(address).server.ask
+    ask(
+        f"""INSERT INTO selfpager.agents (name, seq, owner, lease_until, at_work, due)
+            SELECT 'open' || n, 1, {DEAD}, false, NULL::timestamptz FROM generate_series(1, 200) n UNION ALL
+            SELECT 'visited', 1, {DEAD}, false, clock_timestamp() - interval '10 s' UNION ALL
+            SELECT 'working', 1, {DEAD}, true, NULL"""
+    )
+    assert [sorted(home.take_due(limit)) for limit in (1, 1)] == [["working"], ["visited"]]
+    assert len(home.take_due(300)) == 200
+
+
+def test_a_renewal_says_who_is_at_work(home: Home, address: str) -> None:
+    rows = rows_of(address)
+    with home.open("idle", embedder=None), home.open("busy", embedder=None) as memory:
+        leases = Leases.of(rows)
+
+        def at_work() -> list[str]:
+            leases.renew(dict(leases._held))
+            return [row[0] for row in rows.server.ask("SELECT name FROM selfpager.agents WHERE at_work ORDER BY 1")]
+
+        assert at_work() == []
+        home.begin_work("busy")
+        assert at_work() == ["busy"]
+        home.end_work("busy", None, takes_messages=False, visited=False)
+        assert at_work() == []
+        home.begin_work("busy")
+        assert at_work() == ["busy"]
+        memory.archive("it is closed at work")
+    assert rows.server.ask("SELECT name FROM selfpager.agents WHERE at_work") == []
+    assert rows.server.at_work == set()
 
 
 def test_it_is_found_without_reading_all_agents(home: Home, address: str) -> None:
