@@ -57,6 +57,14 @@ CREATE = (
         command bytea NOT NULL,                 -- JSON, as in a file of an inbox, see seal.py
         PRIMARY KEY (agent, id)
     )""",
+    """CREATE TABLE IF NOT EXISTS selfpager.copies (
+        id uuid PRIMARY KEY,
+        agent bigint NOT NULL,                  -- a reader has a copy of it, in a file of its own
+        holder text NOT NULL,                   -- its process, for people
+        awaited bigint,                         -- a purge waits until the copy has this commit; null if none does
+        lease_until timestamptz NOT NULL        -- from then on its process counts as dead
+    )""",
+    "CREATE INDEX IF NOT EXISTS copies_of ON selfpager.copies (agent)",
     # Without its row here an encrypted agent cannot be read by anybody.
     """CREATE TABLE IF NOT EXISTS selfpager.keys (
         agent bigint PRIMARY KEY REFERENCES selfpager.agents ON DELETE CASCADE,  -- its helpers have the same key

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -95,7 +95,7 @@ class Fleet:
 
     @classmethod
     @contextmanager
-    def of(cls, postgres: Postgres, work: Path, base_url: str, **options: float) -> Generator[Self]:
+    def of(cls, postgres: Postgres, work: Path, base_url: str, **options: Any) -> Generator[Self]:
         with ExitStack() as opened:
             yield cls(postgres, postgres.address(**options), work, base_url, opened)
 

@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--clients", type=int, default=plan.clients, help="messages at once")
     parser.add_argument("--open", type=int, default=plan.open_agents, help="agents that a worker keeps open")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--minutes", type=float, default=plan.minutes, help="then what was done is judged")
     parser.add_argument("--short", action="store_true", help="partitions of at most 3 seconds")
     parser.add_argument("--folder", type=Path, help="for the story and the logs; by default a temporary one")
     given = parser.parse_args(arguments)
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
     print(f"seed {given.seed}; what happens is told in {folder}/story.log", flush=True)
     asked = Plan(
         agents=given.agents, turns=given.turns, faults=given.faults, kinds=given.kinds, workers=given.workers,
-        lanes=given.lanes, clients=given.clients, open_agents=given.open, seed=given.seed,
+        lanes=given.lanes, clients=given.clients, open_agents=given.open, seed=given.seed, minutes=given.minutes,
         durations=SMALL if given.short else FULL,
     )  # fmt: skip
     outcome = run(asked, folder, _Progress())

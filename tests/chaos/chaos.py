@@ -29,6 +29,7 @@ class Plan:
     clients: int = 24
     open_agents: int = 60
     seed: int = 1
+    minutes: float = 600.0  # then nothing more is begun, and what was done is judged
     mutant: str = "none"
     durations: Durations = field(default=FULL)
 
@@ -75,6 +76,7 @@ def run(plan: Plan, folder: Path, tell: object = None) -> Outcome:
             faults.start()
             while any(each.is_alive() for each in (*clients._threads, *faults._threads)):
                 time.sleep(0.2)
+                clients.is_ending = faults.is_ending = time.monotonic() - begun > 60 * plan.minutes
                 if callable(tell):
                     tell(fleet, clients, faults)
             verdict = _judged(fleet, clients)

@@ -62,6 +62,7 @@ class Clients:
         self.wrong: list[str] = []
         self.troubles = Counter[str]()
         self.slowest = 0.0
+        self.is_ending = False  # nothing more is begun
         self.may_go: Callable[[float], bool] = lambda _: True
         self._ready = deque(self.talks)
         self._lock = Lock()
@@ -82,7 +83,7 @@ class Clients:
 
     def _work(self, random: Random) -> None:
         with httpx.Client(timeout=TIMEOUT, headers={"x-api-key": self._fleet.key}, trust_env=False) as http:
-            while self.done < self.turns and not self._fleet.is_over.is_set():
+            while self.done < self.turns and not (self._fleet.is_over.is_set() or self.is_ending):
                 with self._lock:
                     talk = self._ready.popleft() if self._ready and self.may_go(self.progress) else None
                 if talk is None:

@@ -1,9 +1,8 @@
-"""The table of faults. Those of workers run side by side, each with a worker of its own; those of Postgres one after the
-other."""
+"""The table of faults. Those of workers run side by side, each with a worker of its own; those of Postgres one after
+the other."""
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections import Counter, deque
@@ -80,7 +79,7 @@ def torn_fold(worker: Worker, random: Random, durations: Durations, note: Note) 
 
 def _kill_in(kind: str, worker: Worker, random: Random, note: Note) -> None:
     begins, ends = f"{kind} begins {worker.pid}\n".encode(), f"{kind} ends {worker.pid}\n".encode()
-    seen = os.path.getsize(worker.moments)
+    seen = worker.moments.stat().st_size
     with worker.moments.open("rb") as moments:
 
         def begun() -> bool:
@@ -149,6 +148,7 @@ class Faults:
         self.total, self.done = len(of_workers) + len(of_postgres), 0
         self.counts = Counter[str]()
         self.broken: list[str] = []
+        self.is_ending = False  # nothing more is begun
         self._random.shuffle(of_workers)
         self._random.shuffle(of_postgres)
         self._begun = 0
@@ -175,7 +175,7 @@ class Faults:
 
     def _lane(self, line: deque[OfWorker] | deque[OfPostgres], random: Random) -> None:
         all_of_it = len(line)
-        while not self._fleet.is_over.is_set():
+        while not (self._fleet.is_over.is_set() or self.is_ending):
             with self._lock:
                 if not line:
                     return

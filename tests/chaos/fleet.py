@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -160,8 +161,8 @@ class Fleet:
         self.workers = [Worker(self, slot) for slot in range(workers)]
         self._free = set(self.workers)
         self._returned = Condition()
-        for worker in self.workers:
-            worker.start()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Worker.start, self.workers))
 
     @property
     def address(self) -> str:

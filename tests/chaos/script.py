@@ -58,7 +58,7 @@ def reply(messages: list[Json]) -> list[Json]:
     said, made = dict[str, re.Match[str]](), set[str]()
     for message in messages:
         content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks: list[Json] = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if message["role"] == "assistant":
             calls = [block for block in blocks if block["type"] == "tool_use"]
             made |= {str(each["input"].get("mark")) for each in calls}

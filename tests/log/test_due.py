@@ -1,12 +1,60 @@
-"""Which agents a worker is sent to, of very many."""
+"""Agents that want to be visited: when, by whom, and also when a worker has died."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
 from pager import Home
 from pager.log.leases import Leases
-from tests.log.test_ownership import rows_of
+from tests.log.test_restore import rows_of
+from tests.support.clock import HandClock
 
+TOMORROW = timedelta(days=1)
 DEAD = "'{\"worker\": \"dead\"}', clock_timestamp() - interval '1 minute'"
+DIES = f"UPDATE selfpager.agents SET (owner, lease_until) = ({DEAD}) WHERE name = %s"
+
+
+def make(home: Home, name: str) -> None:
+    with home.open(name, embedder=None) as memory:
+        memory.archive("something")
+
+
+@pytest.mark.parametrize("days", [-2, 0, 2])
+def test_a_clock_that_is_wrong_says_how_long_it_is_until_then_all_the_same(address: str, days: int) -> None:
+    clock = HandClock()
+    clock.set(datetime.now(UTC) + timedelta(days=days))
+    home = Home(address, clock=clock)
+    make(home, "x")
+    home.set_due("x", clock.now() + TOMORROW)
+    assert home.take_due() == []
+    home.set_due("x", clock.now())
+    assert home.take_due() == ["x"]
+    home.end_work("x", clock.now() + TOMORROW, takes_messages=True, visited=True)
+    assert home.take_due() == []
+    home.send("x", "message", {"text": "hello"})
+    assert home.take_due() == ["x"]
+    home.end_work("x", clock.now() - TOMORROW, takes_messages=True, visited=True)
+    assert home.take_due() == ["x"]
+
+
+def test_one_whose_owner_has_died_is_taken_once_though_it_is_due_later(home: Home, address: str) -> None:
+    make(home, "x")
+    home.set_due("x", datetime.now(UTC) + TOMORROW)
+    rows_of(address).server.ask(DIES, ("x",))
+    assert (home.take_due(), home.take_due()) == (["x"], [])
+
+
+def test_what_another_owner_has_stored_is_not_taken_for_what_this_one_had_stored(home: Home, address: str) -> None:
+    other, due = Home(f"{address}&application_name=other"), datetime.now(UTC) - TOMORROW
+    make(home, "x")
+    home.end_work("x", due, takes_messages=False, visited=False)
+    other.set_due("x", None)
+    with home.open("x", embedder=None):
+        pass
+    home.end_work("x", due, takes_messages=False, visited=False)
+    assert home.take_due() == ["x"]
 
 
 def test_who_takes_over_begins_with_what_was_at_work(home: Home, address: str) -> None:

@@ -4,6 +4,7 @@ for it, and every error says what to do."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -302,3 +303,24 @@ def test_a_commit_is_written_even_where_postgres_would_not_wait(postgres: Postgr
     postgres.run(f"ALTER DATABASE {database} SET synchronous_commit = remote_apply")
     rows_of(address).server.close()
     assert rows_of(address).server.ask("SHOW synchronous_commit") == [("remote_apply",)]
+
+
+def test_a_commit_whose_connection_is_ended_by_an_operator_is_unknown(home: Home, address: str) -> None:
+    """Postgres says that it ends the connection, and ends it."""
+    from tests.support.postgres import rows_of
+
+    texts: list[str] = []
+    server = rows_of(address).server
+    memory = home.open("x", embedder=None)
+    acknowledged(memory, texts, 1)
+    with server.transaction() as holding:  # the row, which the commit waits for
+        holding.rows("SELECT FROM selfpager.agents FOR UPDATE")
+        with ThreadPoolExecutor() as pool:
+            second = pool.submit(acknowledged, memory, texts, 2)
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            while not server.ask(ended):
+                pass
+            with pytest.raises(AgentLostError, match=r"nobody knows if its last commit was stored .*terminating"):
+                second.result()
+    memory.close()
+    judge(address, texts, unknown=0)

@@ -278,7 +278,7 @@ def test_a_fence_that_is_given_out_twice_has_one_owner(home: Home, address: str)
 
 
 def test_dead_helpers_hide_no_agent_that_is_due(home: Home, address: str) -> None:
-    """A visit of a helper is one of its agent's. Those whose process has died take no place among those that are due."""
+    """A helper is visited with its agent. Those whose process has died take no place among what is due."""
     with opened(home) as memory:
         memory.archive("kept")
     rows_of(address).server.ask(

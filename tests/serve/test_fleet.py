@@ -175,3 +175,25 @@ def test_an_address_at_which_nobody_can_reach_it_is_refused(tmp_path: Path, url:
     assert refused.code == 2
     assert "give an address such as http://10.0.0.7:8300" in refused.err
     assert "pw1234" not in refused.err
+
+
+@pytest.mark.parametrize("way", ["tasks", "tell"])
+def test_what_was_taken_on_is_gone_on_with_after_an_outage(fleet: Place, way: str) -> None:
+    """The worker lives, and has lost the agent in the middle: nobody has died, and nobody asks again."""
+    gate = Gate(call("task_done", summary="Done."), "Done.")
+    fleet.model.otherwise(gate)
+    with fleet.serving() as api:
+        client, ask = api.client(), rows_of(fleet.address).server.ask
+        client.post("/v1/agents", json={"id": "notes"})
+        assert client.post(f"/v1/agents/notes/{way}", json={"text": "count"}).status_code == 202
+        gate.asked.wait(60)
+        ask("ALTER TABLE selfpager.commits ADD CONSTRAINT down CHECK (false) NOT VALID")
+        gate.opened.set()
+        wait_until(lambda: any("AgentLostError" in str(line) for line in api.lines))
+        ask("ALTER TABLE selfpager.commits DROP CONSTRAINT down")
+
+        def answered() -> bool:
+            steps = client.get("/v1/agents/notes/steps").json().get("steps")
+            return bool(steps) and steps[0]["kind"] == "assistant"
+
+        wait_until(answered)
