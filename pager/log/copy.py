@@ -5,8 +5,8 @@ each read, and drops what it has cached when that is another one. So the changed
 reads, by the thread that reads.
 
 A commit is put on top of the one that it was made on, or not at all: the moment of the last commit says if the copy is
-still part of its past. If it is not (after a failover), or if the commits since are not in rows of their own any
-more (after a fold, a purge, a new key), the agent is restored anew, into the same file.
+still part of the agent's past. If it is not (after a failover), or if the commits since are not in rows of their own
+any more (after a fold, a purge, a new key), the agent is restored anew, into the same file.
 """
 
 import shutil
