@@ -109,6 +109,7 @@ class Agent:
         self._place = place
         self._is_helper = False
         self.clock = clock or SystemClock()
+        self.is_new = not place.exists()  # there was no memory before
         open_helper = partial(self._open_helper, patience=patience, clock=clock)
         self._parts = assemble(config, place, self.clock, open_helper=open_helper, **given)
         self.memory: Memory = self._parts.memory

@@ -54,7 +54,7 @@ def overview_of(home: Home, name: str, reader: AnyMemory, *, running: bool) -> A
     helpers = [*_helpers(home.existing(name))]
     return AgentOverview(
         name,
-        _state(reader, task, running=running),
+        _state(reader, found, task, running=running),
         window_share=found.used_tokens / found.usable_tokens if found.usable_tokens else None,
         steps=found.steps,
         facts=found.facts,
@@ -76,12 +76,12 @@ def _helpers(place: Place) -> Iterator[AgentFigures]:
         yield from _helpers(helper)
 
 
-def _state(reader: AnyMemory, task: tasks.Task | None, *, running: bool) -> State:
+def _state(reader: AnyMemory, found: AgentFigures, task: tasks.Task | None, *, running: bool) -> State:
+    if found.approvals:
+        return "waits for approval"  # also while a worker has it open: nothing happens before a person answers
     if running:
         return "running"
-    if any(call.awaits_approval for call in reader.open_calls):
-        return "waits for approval"
     if task and task.state == "open":
         return "open task"
     newest = reader.inspect.steps(0, 1).rows
-    return "open turn" if reader.open_calls or (newest and newest[0].kind == "user" and newest[0].resident) else "idle"
+    return "open turn" if found.open_calls or (newest and newest[0].kind == "user" and newest[0].resident) else "idle"

@@ -12,18 +12,21 @@ anything runs. Nothing is logged about requests: an address may carry a token.
 import os
 import signal
 import socket
+from asyncio import TimerHandle
 from collections.abc import MutableMapping
 from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, Self
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agents.logs import adopt
 from pager.errors import PagerError, RejectedError
 
 HOST = "127.0.0.1"
 IDLE_SECONDS = 60  # after which a connection without a request is closed
+HEAD_SECONDS = 20.0  # in which the line and the headers of a request have to be here
 STOP_SECONDS = 5  # for answers under way when the server is closed
 LARGEST_PORT = 65_535
 Scope = MutableMapping[str, Any]  # of ASGI: a request's line and headers
@@ -48,6 +51,41 @@ def check_caller(scope: Scope) -> None:
         raise ForbiddenError("requests from other pages are refused.")
 
 
+class _Connection(H11Protocol):
+    """A connection that is closed when the head of a request does not come.
+
+    uvicorn limits only the time from the end of one to the beginning of the next.
+    """
+
+    _deadline: TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._limit()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait no longer if a request has come, else for the rest of it."""
+        super().data_received(data)
+        if self.cycle and not self.cycle.response_complete:
+            self._cancel()
+        elif self._deadline is None:
+            self._limit()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    def _limit(self) -> None:
+        self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _cancel(self) -> None:
+        if self._deadline:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 class HttpServer:
     """An ASGI application on a port, 0 for any free one. Raise RejectedError if the port cannot be used."""
 
@@ -58,7 +96,7 @@ class HttpServer:
         self._stop_seconds = stop_seconds
         self._ready = Event()  # or failed: `start` asks which
         config = uvicorn.Config(
-            app, http="h11", loop="asyncio", ws="none", log_config=None, log_level="warning", access_log=False,
+            app, http=_Connection, loop="asyncio", ws="none", log_config=None, log_level="warning", access_log=False,
             proxy_headers=False, server_header=False, timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=stop_seconds, callback_notify=self._on_tick,
         )  # fmt: skip

@@ -24,6 +24,10 @@ class NotFoundError(RejectedError):
     """No page, block or call has that name."""
 
 
+class NoAgentError(NotFoundError):
+    """There is no such agent. The text is for whoever may see all agents of the home: it may name them."""
+
+
 class NeedsApprovalError(RejectedError):
     """A change that a person has to approve first, and why. `Memory.transaction(approved=True)` carries it out."""
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, cast
 
 from pager.arguments import require_path
 from pager.clock import Clock, Moment, SystemClock, span_start
-from pager.errors import InUseError, NotFoundError, RejectedError, StorageError
+from pager.errors import InUseError, NoAgentError, RejectedError, StorageError
 from pager.memory import Memory
 from pager.reader import MemoryReader
 from pager.store import Store
@@ -85,14 +85,14 @@ class Home:
         return self._places.place(name)
 
     def existing(self, name: str) -> Place:
-        """Return the place of an agent that exists. Raises NotFoundError with the names of those that do."""
+        """Return the place of an agent that exists. Raises NoAgentError with the names of those that do."""
         place = self.place(name)
         if place.exists():
             return place
         names = self.names(limit=SHOWN + 1)
         more = ", and more; `selfpager list` lists them" if len(names) > SHOWN else ""
         others = f"there are: {', '.join(names[:SHOWN])}{more}" if names else "no agent exists there yet"
-        raise NotFoundError(f"there is no agent {name!r} in {self.address}; {others}.")
+        raise NoAgentError(f"there is no agent {name!r} in {self.address}; {others}.")
 
     def open(self, name: str, **options: Any) -> Memory:
         """Open an agent for writing; create it if it does not exist. Takes the options of `Memory.open`."""
@@ -201,13 +201,16 @@ class Home:
 
     @contextmanager
     def remove_if_failed(self, name: str) -> Generator[None]:
-        """Delete the agent again if the block fails and there was no agent of this name before."""
+        """Delete the agent again if the block fails and there was no agent of this name before.
+
+        Not if it fails with InUseError: then somebody else is making it.
+        """
         place = self.place(name)
         existed = place.is_taken()
         try:
             yield
-        except BaseException:
-            if not existed:
+        except BaseException as error:
+            if not existed and not isinstance(error, InUseError):
                 place.discard()
             raise
 
@@ -215,11 +218,16 @@ class Home:
         """Return pid, command and start of the process that has the agent open for writing; None if there is none."""
         return self.existing(name).owner()
 
-    def send(self, name: str, kind: str, arguments: Mapping[str, Any]) -> CommandOutcome:
-        """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can."""
-        command = inbox.send(self.existing(name).commands, kind, arguments, self._clock)
+    def new_command(self, name: str) -> str:
+        """Return an id with which a command can be sent again and again, and takes effect once."""
+        return inbox.new_id(self.existing(name).commands, self._clock)
+
+    def send(self, name: str, kind: str, arguments: Mapping[str, Any], command: str = "") -> CommandOutcome:
+        """Send a command, which takes effect exactly once: a message when it is answered, an edit at once if it can. It
+        gets an id of its own, if it has none of `new_command`."""
+        command = inbox.send(self.existing(name).commands, kind, arguments, self._clock, command)
         if kind == MESSAGE:
-            self._places.set_due(name, self._clock.now())
+            self.set_due(name, self._clock.now())
             return CommandOutcome(command, "pending")
         self.apply_pending(name)
         return self.outcomes(name, [command])[0]
@@ -255,7 +263,7 @@ class Home:
 
     def set_due(self, name: str, at: datetime | None) -> None:
         """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
-        self._places.set_due(check_name(name), at)
+        self._places.set_due(check_name(name), self._clock.now(), at)
 
     def take_due(self, limit: int = 100) -> list[str]:
         """Return agents that want to be visited now, also those whose owner has died at work."""

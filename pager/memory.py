@@ -26,12 +26,12 @@ from pager.clock import Clock, Moment, SystemClock, moment_of, read_duration, to
 from pager.conversation import replies
 from pager.conversation.content import check_tools, check_user
 from pager.conversation.conversation import Content
-from pager.errors import BlockFullError, InUseError, RejectedError, StorageError, brief
+from pager.errors import InUseError, RejectedError, StorageError, brief
 from pager.inspect.history import History
 from pager.inspect.inspection import Inspection
 from pager.limits import Limits
-from pager.markup import HOW_IT_WORKS
-from pager.mounts import Mount, Mounts
+from pager.mounts import Edit, Mount, Mounts
+from pager.options import check_options
 from pager.prompt.prompt import INTERRUPTED, Prompt
 from pager.prompt.setup import Setup
 from pager.prompt.state import CountTokens
@@ -40,7 +40,7 @@ from pager.safety.sources import Source, read_source, union, untrusted_among
 from pager.sleep import Sleeps
 from pager.store.rows import Step
 from pager.store.settings import PROGRAM_VALUE
-from pager.tiers import EmbedderChoice, Tiers, is_embedder, joint
+from pager.tiers import EmbedderChoice, Tiers, joint
 from pager.tiers import retention as retention_of_tags
 from pager.tiers.prefetch import PageChooser, Prefetch, Recalled, sources_of, texts_of
 from pager.tiers.skills import store_skills
@@ -68,7 +68,7 @@ from pager.types import (
 from pager.upkeep import check, inbox, purge, withdrawal
 from pager.upkeep.eraser import Eraser
 from pager.upkeep.export import export
-from pager.upkeep.place import Directory, Opened, Place, without_tenant
+from pager.upkeep.place import Directory, Opened, Place
 from pager.vectors.backlog import Backlog
 from pager.vectors.embedding import AT_ONCE
 from pager.vectors.index import ChromaServer, IndexUnavailableError, Stop, never
@@ -111,27 +111,14 @@ class Memory:
 
     @classmethod
     def open(
-        cls,
-        directory: str | Path | Place,
-        *,
-        limits: Limits | None = None,
-        instructions: str = "",
-        tools: Sequence[Json] = (),
-        memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
-        core: Mapping[str, BlockSpec] | None = None,
-        skills: Sequence[SkillSpec] | None = None,
-        model: str = "",
-        thinking: str = "",
-        cache_ttl: str | None = None,
-        embedder: EmbedderChoice = "default",
-        index: ChromaServer | None = None,
-        count_tokens: CountTokens | None = None,
-        prefetch: Prefetch | None = None,
-        retention: Mapping[str, str] | None = None,
-        mounts: Sequence[Mount] = (),
-        summarize: Summarize | None = None,
+        cls, directory: str | Path | Place, *, limits: Limits | None = None, instructions: str = "",
+        tools: Sequence[Json] = (), memory_tools: Literal["pager", "few", "anthropic", "none"] = "pager",
+        core: Mapping[str, BlockSpec] | None = None, skills: Sequence[SkillSpec] | None = None, model: str = "",
+        thinking: str = "", cache_ttl: str | None = None, embedder: EmbedderChoice = "default",
+        index: ChromaServer | None = None, count_tokens: CountTokens | None = None, prefetch: Prefetch | None = None,
+        retention: Mapping[str, str] | None = None, mounts: Sequence[Mount] = (), summarize: Summarize | None = None,
         clock: Clock | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Open the memory in `directory`, or at a place of `Home`, for writing; create it if it is missing.
 
         Without `core` its blocks stay, and without `skills` those of the last time: the prompt names them, and the text
@@ -142,21 +129,11 @@ class Memory:
         `count_tokens` is the provider's count of a
         request, `summarize` may write the digest at an eviction. Raises InUseError if another process has it open.
         """
-        _check_options(
-            texts={"instructions": instructions, "model": model, "thinking": thinking}, tools=tools, core=core,
-            cache_ttl=cache_ttl, embedder=embedder, memory_tools=memory_tools, skills=skills,
-        )  # fmt: skip
-        _check_kind("limits", limits, Limits, "Limits")
-        _check_kind("prefetch", prefetch, Prefetch, "a Prefetch")
-        _check_kind("index", index, ChromaServer, "a ChromaServer")
-        _check_kind("clock", clock, Clock, "a Clock")
-        _check_kind("count_tokens", count_tokens, callable, "a function")
-        _check_kind("summarize", summarize, callable, "a function")
+        check_options(locals())
         clock = clock or SystemClock()
         place = directory if isinstance(directory, Place) else Directory(require_path(directory, "the directory"))
-        opened = place.open(clock)
-        store = opened.store
-        try:
+        with _closed_if_it_fails(place.open(clock)) as opened:
+            store = opened.store
             with store.transaction():
                 changed = store_skills(store, skills) if skills is not None else []
                 if retention is not None:
@@ -171,21 +148,21 @@ class Memory:
             prompt = Prompt(
                 store, clock, window, setup, tiers.core, tiers.pages, count_tokens=count_tokens, summarize=summarize
             )
-            shared = Mounts(mounts, tiers.archive.vectors, clock) if mounts else None
+            shared = Mounts(mounts, place, store, tiers, clock, cls.open) if mounts else None
             memory = cls(place, opened, clock, window, tiers, prompt, prefetch or Prefetch(), shared)
-            memory._finish_purge(may_wait=True)  # of an earlier process
-            memory._inbox.unpack()
-            memory._configure(core, mounts)
-            tiers.pages.fit_pins()
-        except BaseException as error:
-            try:
-                store.close()
-            finally:
-                opened.release()
-            if isinstance(error, Exception):
-                explain(error)
-            raise
+            memory._begin(core)
         return memory
+
+    def _begin(self, core: Mapping[str, BlockSpec] | None) -> None:
+        """Finish what an earlier process has left, and make the core blocks what is configured."""
+        self._finish_purge(may_wait=True)
+        self._inbox.unpack()
+        if core is not None:
+            self._tiers.core.configure(core, self._shared.core if self._shared else ())
+        if self._shared:
+            self._shared.create(core or ())
+            self._shared.follow()
+        self._tiers.pages.fit_pins()
 
     # the conversation
 
@@ -586,8 +563,8 @@ class Memory:
         self, block: str, text: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
     ) -> Block:
         """Add a line to a core block. Raises NeedsApprovalError if the block asks a person about untrusted sources."""
-        if mount := self._shared and self._shared.of_block(block):
-            self.write_shared(mount.name, "core_append", {"block": block, "text": text}, actor=actor)
+        if shared := self._shared and self._shared.of_block(block):
+            self.write_shared(shared, "core_append", {"block": block, "text": text}, actor=actor)
             return self._tiers.core.block(block)
         return self._tiers.core.append(block, text, actor, self._source(actor, source, via))
 
@@ -597,9 +574,9 @@ class Memory:
         via: Collection[str] = (),
     ) -> Block:  # fmt: skip
         """Replace an exact and unique piece of a core block; an empty `new_text` deletes it."""
-        if mount := self._shared and self._shared.of_block(block):
+        if shared := self._shared and self._shared.of_block(block):
             given = {"block": block, "old_text": old_text, "new_text": new_text}
-            self.write_shared(mount.name, "core_replace", given, actor=actor)
+            self.write_shared(shared, "core_replace", given, actor=actor)
             return self._tiers.core.block(block)
         return self._tiers.core.replace(block, old_text, new_text, actor, self._source(actor, source, via))
 
@@ -608,8 +585,8 @@ class Memory:
         self, block: str, text: str, *, actor: str = "person", source: str | None = None, via: Collection[str] = ()
     ) -> Block:
         """Give a whole core block another text; an empty one empties it. `via` is as in `archive`."""
-        if mount := self._shared and self._shared.of_block(block):
-            raise RejectedError(f"{block} is shared with others, in {mount.name}: use core_append or core_replace.")
+        if shared := self._shared and self._shared.of_block(block):
+            raise RejectedError(f"{block} is shared with others, in {shared}: use core_append or core_replace.")
         return self._tiers.core.rewrite(block, text, actor, self._source(actor, source, via))
 
     # pages
@@ -690,7 +667,7 @@ class Memory:
 
     def _process_inbox(self, *, messages: bool = True) -> int:
         if self._shared:
-            self._follow_shared(self._shared)
+            self._shared.follow()
         return self._inbox.process(self._carry_out, lambda: messages and self._prompt.state.accepts_message)
 
     def _carry_out(self, kind: str, arguments: dict[str, Any]) -> None:
@@ -717,57 +694,12 @@ class Memory:
 
     # shared memories
 
-    def _configure(self, core: Mapping[str, BlockSpec] | None, mounts: Sequence[Mount]) -> None:
-        """Make the core blocks what is configured. Create the shared memories that this agent may write."""
-        if core is not None:
-            self._tiers.core.configure(core, [name for mount in mounts for name in mount.core])
-        for mount in mounts:
-            if twice := set(mount.core).intersection(core or ()):
-                names = ", ".join(sorted(twice))
-                raise RejectedError(f"the core block {names} of {mount.name} has the name of one of the agent's own.")
-            if mount.writable and not mount.place.exists():
-                with self._open_unit(mount, core={name: BlockSpec() for name in mount.core}):
-                    pass
-        if self._shared:
-            self._follow_shared(self._shared)
-
-    def _follow_shared(self, shared: Mounts) -> None:
-        try:
-            self._tiers.core.follow(shared.blocks())
-        except BlockFullError as error:
-            shared.failures["core"] = str(error)
-        if fresh := shared.fresh_failures():
-            for name, why in fresh.items():
-                self._store.ledger.write("error", reason=f"shared memory {name}: {why}")
-
-    def _open_unit(self, mount: Mount, core: Mapping[str, BlockSpec] | None = None) -> "Memory":
-        assert self._shared
-        return Memory.open(mount.place, core=core, clock=self._clock, **self._shared.options(mount))
-
     @locked
-    def write_shared(
-        self, name: str, kind: Literal["archive", "forget", "core_append", "core_replace"],
-        arguments: Mapping[str, Any], *, actor: str = "person",
-    ) -> str:  # fmt: skip
+    def write_shared(self, name: str, kind: Edit, arguments: Mapping[str, Any], *, actor: str = "person") -> str:
         """Write into a shared memory, and return what came of it. It is done there now, or by who has it open."""
         if self._shared is None:
             raise RejectedError("this agent shares no memory with others.")
-        mount = self._shared.named(name)
-        if not mount.writable:
-            raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
-        origin = {"source": f"agent:{without_tenant(self._place.agent)}", "via": list(self._source(actor, None).via)}
-        command = inbox.send(mount.place.commands, kind, {**arguments, **origin}, self._clock)
-        with suppress(InUseError), self._open_unit(mount) as unit:  # in use: its process takes it
-            unit.process_inbox(messages=False)
-        outcome = self._shared.outcome(mount, command)
-        if outcome and outcome.startswith("refused: "):
-            raise RejectedError(f"{name}: {outcome.removeprefix('refused: ')}")
-        self._follow_shared(self._shared)
-        return (
-            f"Stored in {name}."
-            if outcome
-            else f"Sent to {name}: it is stored when the process that has it open looks."
-        )
+        return self._shared.write(name, kind, arguments, self._source(actor, None).via)
 
     # purging and upkeep
 
@@ -931,19 +863,8 @@ class Memory:
         tiers = self._tiers
         hits = joint.search(self._store, tiers.archive, tiers.recall, query, limit=limit, actor=actor)
         if self._shared:
-            hits = self._with_shared(self._shared, hits, query, limit, actor, {})
+            hits = self._shared.add_hits(hits, query, limit, actor, {})
         return self._show(actor, *hits)
-
-    def _with_shared(
-        self, shared: Mounts, own: Sequence[Hit], query: str, limit: int, actor: str, options: dict[str, Any]
-    ) -> list[Hit]:
-        """Return the best of one's own hits and of the facts of shared memories. The ledger notes these."""
-        found = shared.find(lambda reader: reader.search_archive(query, limit=limit, **options))
-        hits = sorted([*own, *found], key=lambda hit: -hit.score)[:limit]
-        if found:
-            kept = [hit for hit in hits if is_shared(hit.page_id)]
-            self._store.ledger.write_search("shared memories", query, kept, actor)
-        return hits
 
     @locked
     def search_archive(
@@ -954,7 +875,7 @@ class Memory:
         options: dict[str, Any] = {"as_of": as_of, "tags": tags, "after": after, "before": before, "source": source}
         hits = self._tiers.archive.search(query, limit=limit, actor=actor, **options)
         if self._shared:
-            hits = self._with_shared(self._shared, hits, query, limit, actor, options)
+            hits = self._shared.add_hits(hits, query, limit, actor, options)
         return self._show(actor, *hits)
 
     @locked
@@ -1001,25 +922,15 @@ def _text_of(said: Iterable[Json]) -> str:
     return "\n".join(map(blocks.text_of, said))
 
 
-def _check_kind(name: str, value: Any, kind: Any, what: str) -> None:
-    if value is not None and not (callable(value) if kind is callable else isinstance(value, kind)):
-        raise RejectedError(f"{name} is {brief(value)}; give {what}, or leave it out.")
-
-
-def _check_options(
-    *, texts: Mapping[str, Any], tools: Any, core: Any, cache_ttl: Any, embedder: Any, memory_tools: Any, skills: Any
-) -> None:
-    for name, text in texts.items():
-        require_text(text, name)
-    check_tools(tools)
-    if core is not None and not isinstance(core, Mapping):
-        raise RejectedError(f"core is {brief(core)}; give a dict of BlockSpec by name.")
-    specs = cast("Sequence[Any]", skills or ())
-    if not isinstance(specs, list | tuple) or not all(isinstance(spec, SkillSpec) for spec in specs):
-        raise RejectedError(f"skills is {brief(skills)}; give a list of SkillSpec.")
-    if cache_ttl not in (None, "5m", "1h"):
-        raise RejectedError(f"cache_ttl is {brief(cache_ttl)}; give '5m', '1h' or None.")
-    if memory_tools not in HOW_IT_WORKS:
-        raise RejectedError(f"memory_tools is {brief(memory_tools)}; give one of {', '.join(HOW_IT_WORKS)}.")
-    if embedder not in (None, "default") and not is_embedder(embedder):
-        raise RejectedError(f"embedder is {brief(embedder)}; give 'default', None or an Embedder.")
+@contextmanager
+def _closed_if_it_fails(opened: Opened) -> Generator[Opened]:
+    try:
+        yield opened
+    except BaseException as error:
+        try:
+            opened.store.close()
+        finally:
+            opened.release()
+        if isinstance(error, Exception):
+            explain(error)
+        raise

@@ -13,23 +13,28 @@ agent writes is sent to the shared memory as a command, and takes effect there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pager.clock import Clock
-from pager.errors import NotFoundError, PagerError
+from pager.errors import BlockFullError, InUseError, NotFoundError, RejectedError, StorageError
 from pager.reader import MemoryReader
-from pager.types import Block, Fact, Hit, PageText
+from pager.store import Store
+from pager.tiers import Tiers
+from pager.types import Block, BlockSpec, Fact, Hit, PageText, is_shared
+from pager.upkeep import inbox
 from pager.upkeep.place import Place, without_tenant
 from pager.vectors.embedder import EmbedderUnavailableError
 
 if TYPE_CHECKING:
     from pager.vectors.embedder import Rows, TokenEmbedder, TokenVectors
     from pager.vectors.embedding import Embedding
-    from pager.vectors.facts import FactVectors
 
 BETWEEN = "/"  # the name of a shared memory, and the id of its page
+Edit = Literal["archive", "forget", "core_append", "core_replace"]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,126 +53,188 @@ class Mount:
 
 
 class Mounts:
-    """The shared memories of one agent, opened for reading while they are used."""
+    """The shared memories of one agent, opened for reading when they are asked."""
 
-    def __init__(self, mounts: Sequence[Mount], vectors: FactVectors | None, clock: Clock) -> None:
+    def __init__(
+        self, mounts: Sequence[Mount], own: Place, store: Store, tiers: Tiers, clock: Clock,
+        open_memory: Callable[..., Any],
+    ) -> None:  # fmt: skip
         self._mounts = {mount.name: mount for mount in mounts}
-        self._embedder = _Shared(vectors.embedding) if vectors else None
+        self._own = own
+        self._store = store
+        self._core = tiers.core
+        self._embedder = _Shared(tiers.archive.vectors.embedding) if tiers.archive.vectors else None
         self._clock = clock
+        self._open_memory = open_memory
         self._opened: dict[str, tuple[object, MemoryReader]] = {}
         self._without_meaning: set[str] = set()  # those whose vectors another embedder made
-        self.failures: dict[str, str] = {}  # why a memory cannot be read, or shown, now
+        self._failures: dict[str, str] = {}  # why a memory cannot be read, or shown, now
         self._told: dict[str, str] = {}  # those that are in the ledger
 
     def __iter__(self) -> Iterator[Mount]:
         return iter(self._mounts.values())
 
-    def named(self, name: str) -> Mount:
-        """Return a shared memory. Raises NotFoundError with the names of those that there are."""
+    @property
+    def core(self) -> list[str]:
+        """Return the names of their core blocks."""
+        return [name for mount in self for name in mount.core]
+
+    def _named(self, name: str) -> Mount:
         if name not in self._mounts:
             raise NotFoundError(f"no shared memory {name!r} is mounted; there are: {', '.join(self._mounts)}.")
         return self._mounts[name]
 
-    def of_block(self, block: str) -> Mount | None:
-        """Return the shared memory that a core block comes from."""
-        return next((mount for mount in self if block in mount.core), None)
-
-    def find(self, search: Callable[[MemoryReader], Sequence[Hit]]) -> list[Hit]:
-        """Return what a search finds in the archives, by ids that begin with the memory's name."""
-        found: list[Hit] = []
+    def create(self, own_blocks: Collection[str]) -> None:
+        """Create the shared memories that this agent may write. Raise RejectedError for a core block that it has."""
         for mount in self:
-            if mount.archive:
-                found += [_named(mount.name, hit) for hit in self._search(mount, search)]
-        return found
+            if twice := set(mount.core).intersection(own_blocks):
+                names = ", ".join(sorted(twice))
+                raise RejectedError(f"the core block {names} of {mount.name} has the name of one of the agent's own.")
+            if mount.writable and not mount.place.exists():
+                self._open_unit(mount, core={name: BlockSpec() for name in mount.core}).close()
 
-    def _search(self, mount: Mount, search: Callable[[MemoryReader], Sequence[Hit]]) -> Sequence[Hit]:
-        reader = self._reader(mount)
-        try:
-            return search(reader) if reader else ()
-        except EmbedderUnavailableError:  # another one made its vectors: from now on it is asked for words alone
-            self._without_meaning.add(mount.name)
-            self._forget(mount)
-            reader = self._reader(mount)
-            return search(reader) if reader else ()
+    # reading
 
     def facts(self, message: str, limit: int) -> list[Hit]:
         """Return the best facts for a message, those of each memory best first."""
-        return self.find(lambda reader: reader.search_archive(message, limit=limit))
+        return self._find(lambda reader: reader.search_archive(message, limit=limit))
 
     def count(self) -> int:
-        """Return how many facts their archives hold."""
-        readers = [self._reader(mount) for mount in self if mount.archive]
-        return sum(reader.inspect.fact_counts().current for reader in readers if reader)
+        """Return how many facts their archives hold, as of the last search."""
+        readers = [self._opened[mount.name][1] for mount in self if mount.archive and mount.name in self._opened]
+        return sum(reader.inspect.fact_counts().current for reader in readers)
+
+    def add_hits(
+        self, own: Sequence[Hit], query: str, limit: int, actor: str, options: Mapping[str, Any]
+    ) -> list[Hit]:  # fmt: skip
+        """Return the best of one's own hits and of the facts here. The ledger notes these."""
+        found = self._find(lambda reader: reader.search_archive(query, limit=limit, **options))
+        hits = sorted([*own, *found], key=lambda hit: -hit.score)[:limit]
+        if found:
+            kept = [hit for hit in hits if is_shared(hit.page_id)]
+            self._store.ledger.write_search("shared memories", query, kept, actor)
+        return hits
+
+    def _find(self, search: Callable[[MemoryReader], Sequence[Hit]]) -> list[Hit]:
+        asked = [mount for mount in self if mount.archive]
+        return [_named(mount.name, hit) for mount in asked for hit in self._search(mount, search)]
+
+    def _search(self, mount: Mount, search: Callable[[MemoryReader], Sequence[Hit]]) -> Sequence[Hit]:
+        try:
+            return self._ask(mount, search) or ()
+        except EmbedderUnavailableError:  # another one made its vectors: from now on it is asked for words alone
+            self._without_meaning.add(mount.name)
+            self._forget(mount)
+            return self._ask(mount, search) or ()
 
     def read(self, page_id: str, offset: int = 0) -> PageText:
         """Return a piece of a page, by an id that begins with a memory's name."""
-        name, _, page = page_id.strip().partition(BETWEEN)
-        mount = self.named(name)
-        reader = self._reader(mount)
-        if reader is None:
-            raise NotFoundError(f"there is no page {page_id!r}: {self._why(name)}.")
-        read = reader.read_page(page, offset)
+        name, page = self._parts(page_id)
+        read = self._require(name, page_id, lambda reader: reader.read_page(page, offset))
         return replace(read, page_id=f"{name}{BETWEEN}{read.page_id}", media=())
-
-    def blocks(self) -> list[Block]:
-        """Return the core blocks as they read now, those of memories that cannot be read left out."""
-        found: list[Block] = []
-        for mount in self:
-            if mount.core and (reader := self._reader(mount)):
-                found += [_shown(mount, block) for block in reader.core() if block.name in mount.core]
-        return found
 
     def fact(self, page_id: str) -> Fact:
         """Return a fact, by an id that begins with a memory's name."""
+        name, page = self._parts(page_id)
+        return replace(self._require(name, page_id, lambda reader: reader.fact(page)), id=page_id)
+
+    def _parts(self, page_id: str) -> tuple[str, str]:
         name, _, page = page_id.strip().partition(BETWEEN)
-        if reader := self._reader(self.named(name)):
-            return replace(reader.fact(page), id=page_id)
-        raise NotFoundError(f"there is no page {page_id!r}: {self._why(name)}.")
+        return name, page
 
-    def outcome(self, mount: Mount, command: str) -> str | None:
-        """Return what came of a command; None while it waits."""
-        reader = self._reader(mount)
-        return reader.inspect.command(command) if reader else None
+    def _require(self, name: str, page_id: str, question: Callable[[MemoryReader], Answer]) -> Answer:
+        answer = self._ask(self._named(name), question)
+        if answer is None:
+            why = self._failures.get(name, "nothing was stored in it yet")
+            raise NotFoundError(f"there is no page {page_id!r}: {why}.")
+        return answer
 
-    def options(self, mount: Mount) -> dict[str, Any]:
-        """Return with what a memory is opened for writing: its limits, and the embedder if it made its vectors."""
-        self._search(mount, lambda reader: reader.search_archive("anything", limit=1))  # shows if the embedder fits
-        reader, fits = self._reader(mount), mount.name not in self._without_meaning
-        return {"embedder": self._embedder if fits else None, "limits": reader.limits if reader else None}
-
-    def fresh_failures(self) -> dict[str, str]:
-        """Return the failures that were not returned before."""
-        fresh = {name: why for name, why in self.failures.items() if self._told.get(name) != why}
-        self._told = dict(self.failures)
-        return fresh
-
-    def _why(self, name: str) -> str:
-        return self.failures.get(name, "nothing was stored in it yet")
-
-    def _reader(self, mount: Mount) -> MemoryReader | None:
-        """Return an open reader that sees what is committed; None if there is nothing to read."""
+    def follow(self) -> None:
+        """Let the core blocks read as they do there now. The ledger says which memories cannot be read, and why."""
+        found: list[Block] = []
+        for mount in self:
+            blocks = self._ask(mount, MemoryReader.core) if mount.core else None
+            found += [_shown(mount, block) for block in blocks or () if block.name in mount.core]
         try:
-            now = mount.place.identity() if mount.place.exists() else None
-            if mount.name in self._opened and self._opened[mount.name][0] != now:
-                self._forget(mount)
-            if now is not None and mount.name not in self._opened:
-                embedder = None if mount.name in self._without_meaning else self._embedder
-                self._opened[mount.name] = now, MemoryReader.open(mount.place, embedder=embedder, clock=self._clock)
-            self.failures.pop(mount.name, None)
-        except (PagerError, OSError) as error:
-            self.failures[mount.name] = str(error)
+            self._core.follow(found)
+            self._failures.pop("core", None)
+        except BlockFullError as error:
+            self._failures["core"] = str(error)
+        for name, why in self._failures.items():
+            if self._told.get(name) != why:
+                self._store.ledger.write("error", reason=f"shared memory {name}: {why}")
+        self._told = dict(self._failures)
+
+    def _ask(self, mount: Mount, question: Callable[[MemoryReader], Answer]) -> Answer | None:
+        """Return what a memory answers as it is now; None if it cannot be read, or nothing is there."""
+        answer: Answer | None = None
+        try:
+            answer = question(self._reader(mount))
+        except (NotFoundError, FileNotFoundError):
+            if mount.place.exists():
+                raise
+            self._forget(mount)
+        except (StorageError, OSError) as error:
+            self._failures[mount.name] = str(error)
             return None
-        return self._opened[mount.name][1] if now is not None else None
+        self._failures.pop(mount.name, None)
+        return answer
+
+    def _reader(self, mount: Mount) -> MemoryReader:
+        now = mount.place.identity()
+        if mount.name in self._opened and self._opened[mount.name][0] != now:
+            self._forget(mount)
+        if mount.name not in self._opened:
+            embedder = None if mount.name in self._without_meaning else self._embedder
+            self._opened[mount.name] = now, MemoryReader.open(mount.place, embedder=embedder, clock=self._clock)
+        return self._opened[mount.name][1]
 
     def _forget(self, mount: Mount) -> None:
-        _, reader = self._opened.pop(mount.name)
-        reader.close()
+        if mount.name in self._opened:
+            self._opened.pop(mount.name)[1].close()
+
+    # writing
+
+    def of_block(self, block: str) -> str | None:
+        """Return the name of the shared memory that a core block comes from."""
+        return next((mount.name for mount in self if block in mount.core), None)
+
+    def write(self, name: str, kind: Edit, arguments: Mapping[str, Any], via: Collection[str]) -> str:
+        """Send a command to a shared memory, which takes effect at once if nobody has it open. Return what came of it.
+
+        `via` names the untrusted sources of what is written.
+        """
+        mount = self._named(name)
+        if not mount.writable:
+            raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
+        origin = {"source": f"agent:{without_tenant(self._own.agent)}", "via": list(via)}
+        command = inbox.send(mount.place.commands, kind, {**arguments, **origin}, self._clock)
+        with suppress(InUseError), self._open_unit(mount) as unit:  # in use: its process takes it
+            unit.process_inbox(messages=False)
+        outcome = self._ask(mount, lambda reader: _outcome(reader, command))
+        if outcome and outcome.startswith("refused: "):
+            raise RejectedError(f"{name}: {outcome.removeprefix('refused: ')}")
+        self.follow()
+        waits = f"Sent to {name}: it is stored when the process that has it open looks."
+        return f"Stored in {name}." if outcome else waits
+
+    def _open_unit(self, mount: Mount, core: Mapping[str, BlockSpec] | None = None) -> Any:
+        """Open a shared memory for writing, with its own limits, and with the embedder if that made its vectors."""
+        self._search(mount, lambda reader: reader.search_archive("anything", limit=1))  # shows if the embedder fits
+        embedder = None if mount.name in self._without_meaning else self._embedder
+        limits = self._ask(mount, lambda reader: reader.limits)
+        return self._open_memory(mount.place, core=core, clock=self._clock, embedder=embedder, limits=limits)
 
     def close(self) -> None:
         """Close what is open."""
         for _, reader in self._opened.values():
             reader.close()
         self._opened.clear()
+
+
+def _outcome(reader: MemoryReader, command: str) -> str | None:
+    reader.follow()
+    return reader.inspect.command(command)
 
 
 class _Shared:

@@ -7,14 +7,16 @@
     'prefers window seats'
 
 A reader sees what is committed and writes nothing: no row in the ledger, no use of a fact. Any number of them may be
-open, and changes nothing.
+open, and changes nothing. On a home in Postgres it has a copy, which every call of the reader brings up to date; its
+lists (`inspect`, `history`, `sleeps`) are of the last of these calls.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import tzinfo
+from functools import wraps
 from pathlib import Path
-from typing import Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from pager.arguments import require_path
 from pager.call_lock import CallLock, locked
@@ -30,6 +32,20 @@ from pager.upkeep.export import export
 from pager.upkeep.place import Directory, Opened, Place
 from pager.vectors.index import ChromaServer
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def current(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Make a method of a reader wait for other threads' calls, and see what is committed by now."""
+
+    @wraps(method)
+    def current_method(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        self.follow()
+        return method(self, *args, **kwargs)
+
+    return locked(current_method)
+
 
 class MemoryReader:
     """A read-only memory. Made by `MemoryReader.open`; `Memory` has the same calls, and writes."""
@@ -44,6 +60,7 @@ class MemoryReader:
         self.inspect = Inspection(store, self._call_lock, tiers.archive, clock)
         self.history = History(store, self._call_lock, clock.zone)
         self.sleeps = SleepHistory(store, self._call_lock)
+        opened.attend(self.follow)
 
     @classmethod
     def open(
@@ -80,41 +97,49 @@ class MemoryReader:
     @contextmanager
     def read_snapshot(self) -> Generator[None]:
         """Read everything inside as of one moment, whatever another process commits meanwhile. Keep it short."""
-        with self._call_lock.lock, self._store.transaction():
-            yield
+        with self._call_lock.lock:
+            self.follow()
+            with self._store.transaction():
+                yield
 
     @locked
+    def follow(self) -> None:
+        """See what is committed by now. It costs a question to Postgres, and on a directory nothing."""
+        if not self._store.in_transaction and self._opened.follow():
+            self._tiers.invalidate()
+
+    @current
     def revision(self) -> int:
         """Return a number that changes when another process commits."""
         return self._store.revision()
 
-    @locked
+    @current
     def core(self, at: str | None = None) -> list[Block]:
         """Return the core blocks as they read now, or when step `at` was written."""
         return self._store.core.blocks(None if at is None else read_step_id(at))
 
-    @locked
+    @current
     def fact(self, page_id: str) -> Fact:
         """Return a fact by its id. Raises NotFoundError if there is none."""
         return self._tiers.archive.fact(page_id)
 
-    @locked
+    @current
     def page_text(self, page_id: str) -> str:
         """Return the whole text of a fact, a step or a spilled part."""
         return self._tiers.pages.text(page_id)
 
-    @locked
+    @current
     def read_page(self, page_id: str, offset: int = 0) -> PageText:
         """Return a piece of a page from a character on, at most a part's worth. Writes nothing."""
         return self._tiers.pages.read(page_id, offset)
 
-    @locked
+    @current
     def search(self, query: str, *, limit: int = 10) -> list[Hit]:
         """Find facts and steps as one question, best first."""
         tiers = self._tiers
         return joint.search(self._store, tiers.archive, tiers.recall, query, limit=limit, actor=None)
 
-    @locked
+    @current
     def search_archive(
         self, query: str, *, limit: int = 5, as_of: Moment | None = None, tags: Sequence[str] | None = None,
         after: Moment | None = None, before: Moment | None = None, source: str | None = None,
@@ -127,7 +152,7 @@ class MemoryReader:
             query, limit=limit, as_of=as_of, tags=tags, after=after, before=before, source=source, actor=None
         )
 
-    @locked
+    @current
     def search_recall(
         self, query: str, *, limit: int = 10, after: Moment | None = None, before: Moment | None = None,
     ) -> list[Hit]:  # fmt: skip
@@ -135,12 +160,12 @@ class MemoryReader:
         return self._tiers.recall.search(query, limit=limit, after=after, before=before, actor=None)
 
     @property
-    @locked
+    @current
     def open_calls(self) -> list[Call]:
         """Return the tool calls without a result, in order; `begun` ones may have run."""
         return self._store.conversation.open_calls()
 
-    @locked
+    @current
     def ledger(
         self, *, page: str | None = None, events: Sequence[str] = (), after: int = 0, limit: int | None = None,
         at: str | None = None,
@@ -149,12 +174,12 @@ class MemoryReader:
         step = None if at is None else read_step_id(at)
         return self._store.ledger.movements(page=page, events=events, after=after, limit=limit, before_step=step)
 
-    @locked
+    @current
     def load_value(self, key: str) -> str | None:
         """Return a value that a program stored with `Memory.save_value`."""
         return self._store.settings.get(f"{PROGRAM_VALUE}{key}")
 
-    @locked
+    @current
     def export(self, file: str | Path) -> None:
         """Write a consistent copy of the database, with the commands that others have sent to the agent."""
         export(self._store, self._place, require_path(file, "the file to export to"))

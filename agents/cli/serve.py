@@ -60,7 +60,8 @@ def serve_command(
     (or SELFPAGER_WORKER_KEY).
 
     Without a key (`selfpager keys add`), only this machine is served, with a token that is printed. What was left open
-    goes on. The first Ctrl-C, or SIGTERM, lets turns end for a while; the rest is resumed at the next start.
+    goes on. The first Ctrl-C, or SIGTERM, lets turns end for a while, a second one ends at once; the rest is resumed at
+    the next start.
     """
     from agents.httpd import HttpServer
     from agents.serve.app import make_app
@@ -86,11 +87,7 @@ def serve_command(
         server.advertise(advertise)
     stopping = Event()
 
-    def stop(*_: object) -> None:
-        stopping.set()
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, stop)
+    _stop_on_signals(stopping)
     handler = server.log.adopt()
     http = HttpServer(make_app(server), host=host, port=port)
     try:
@@ -107,6 +104,15 @@ def serve_command(
         sys.stdout.flush()
         os._exit(DONE)
     return DONE
+
+
+def _stop_on_signals(stopping: Event) -> None:
+    def stop(number: int, _: object) -> None:
+        stopping.set()
+        signal.signal(number, signal.SIG_DFL)  # a second one ends at once: what was acknowledged is on disk
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, stop)
 
 
 def _announce(url: str, token: str, *, as_line: bool) -> None:

@@ -257,17 +257,17 @@ def opened(shared: Shared, file: Path, **options: Any) -> Generator[Agent]:
     from agents.agent import Agent
     from agents.models.model import ModelRefusedError
 
-    before, name = shared.home.names(), ""
+    made = ""
     try:
         with Agent.load(file, home=shared.home_address, as_name=shared.as_name, **options) as agent:
-            name = shared.as_name or agent.config.name
+            made = (shared.as_name or agent.config.name) if agent.is_new else ""
             if problem := agent.model.problem():
                 raise ModelRefusedError(problem)
             yield agent
     finally:
-        if name and name not in before:
+        if made:
             with suppress(PagerError):  # another process has opened it since
-                shared.home.remove_if_unused(name)
+                shared.home.remove_if_unused(made)
 
 
 def begin(agent: Agent, printer: Printer, conversations: Path | None) -> None:

@@ -10,15 +10,12 @@ that is left out comes behind it, and what would come twice comes once.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import takewhile
-from typing import TYPE_CHECKING
+from itertools import dropwhile, takewhile
 
 from pager.errors import RejectedError
-
-if TYPE_CHECKING:
-    from cronsim import CronSim
 
 INSTALL = "install selfpager[serve]"
 _FORM = "write minute, hour, day of the month, month and day of the week, as in '0 8 * * mon-fri Europe/Berlin'"
@@ -58,6 +55,7 @@ class Cron:
 
     def newest(self, after: datetime, until: datetime) -> datetime | None:
         """Return the last time behind `after` that has come by `until`; None if none has."""
+        after, until = after.astimezone(UTC), until.astimezone(UTC)  # times of one zone compare without their offset
         if self.next_after(after) > until:
             return None
         # From near the end, or a task of each minute would be counted through for all the time that it was away.
@@ -68,10 +66,12 @@ class Cron:
                 return found[0]
             span *= 8
 
-    def _from(self, moment: datetime) -> CronSim:
+    def _from(self, moment: datetime) -> Iterator[datetime]:
         from cronsim import CronSim
 
-        return CronSim(self.fields, moment.astimezone(self.zone))
+        after = moment.astimezone(UTC)
+        # In an hour that comes twice, cronsim begins with the first one, which may be over.
+        return dropwhile(lambda each: each <= after, CronSim(self.fields, moment.astimezone(self.zone)))
 
 
 def _zone(name: str, text: str) -> tzinfo:

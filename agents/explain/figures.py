@@ -11,7 +11,8 @@ from pager.types import Movement
 @dataclass(frozen=True, slots=True)
 class AgentFigures:
     """An agent's window, memory and costs. `last_at` is when its newest step was written, `usd` None without prices,
-    `last_error` the newest error in its ledger, or the newest call that was cut off."""
+    `last_error` the newest error in its ledger, or the newest call that was cut off. `approvals` of its open calls wait
+    for a person."""
 
     model: str
     used_tokens: int
@@ -20,6 +21,7 @@ class AgentFigures:
     steps: int
     facts: int
     open_calls: int
+    approvals: int
     last_at: datetime | None
     tokens: int
     usd: float | None
@@ -31,11 +33,13 @@ def figures(reader: AnyMemory) -> AgentFigures:
     with reader.read_snapshot():
         inspect, window = reader.inspect, reader.inspect.window()
         steps, usage, prices = inspect.steps(0, 1), inspect.usage(), load_prices(reader)
+        calls = reader.open_calls
         errors = reader.ledger(events=["error", "interrupted"], limit=1)
         return AgentFigures(
             model=window.model, used_tokens=window.used_tokens, usable_tokens=window.usable_tokens,
             requests=inspect.requests(0, 0).total, steps=steps.total, facts=inspect.fact_counts().current,
-            open_calls=len(reader.open_calls), last_at=steps.rows[0].at if steps.rows else None,
+            open_calls=len(calls), approvals=sum(call.awaits_approval for call in calls),
+            last_at=steps.rows[0].at if steps.rows else None,
             tokens=usage.whole_input + usage.output_tokens, usd=prices.usd(usage) if prices else None,
             last_error=errors[0] if errors else None,
         )  # fmt: skip

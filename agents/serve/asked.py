@@ -84,4 +84,4 @@ class BlockEdit(Asked):
 class Decision(Asked):
     """The edits of a proposal that are meant; left out: all that are open."""
 
-    edits: list[int] | None = None
+    edits: Annotated[list[int], Field(min_length=1)] | None = None

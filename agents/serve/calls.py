@@ -12,8 +12,10 @@ import re
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from datetime import timedelta
+from functools import partial
+from time import monotonic
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from anyio import to_thread
 from pydantic import BaseModel, ValidationError
@@ -24,17 +26,17 @@ from starlette.routing import Route
 from agents.agent import Agent
 from agents.config import embedders
 from agents.explain import AnyMemory
-from agents.serve.errors import ApiError, as_api_error, no_agent
-from agents.serve.forward import CALLER, WORKER, WorkerGoneError
+from agents.serve.errors import ASK_AGAIN, ApiError, as_api_error, no_agent
+from agents.serve.forward import CALLER, ELSEWHERE, WORKER, Forward, WorkerGoneError
 from agents.serve.given import Failed
 from agents.serve.keys import Caller, Scope
 from agents.serve.server import Server
-from pager.errors import InUseError
+from pager.errors import PagerError
 from pager.types import Json
 
 Result = TypeVar("Result")
 LOOK_AGAIN_SECONDS = 0.2
-WAIT_FOR_LEASE = timedelta(seconds=60)  # at most: an operator may choose long leases
+WAIT_FOR_LEASE_SECONDS = 60.0  # at most: an operator may choose long leases
 NO_EMBEDDER: Mapping[str, Any] = {"embedder": None}
 Body = TypeVar("Body", bound=BaseModel)
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,200}")
@@ -51,24 +53,37 @@ class Call:
         self.caller = caller
         self._raw: bytes | None = None
         self.agent = agent  # its name in the home; "" for a request that names none
+        self.made_key = ""
 
-    async def somewhere(self, handle: Handler) -> Response:
+    async def somewhere(self, handle: Handler, *, repeats: bool) -> Response:
         """Answer here, or let the worker answer that has the agent open. One that has died is waited for until its
-        lease has ended."""
-        forward, patience = self.server.forward, self.server.clock.now() + WAIT_FOR_LEASE
-        assert forward is not None
+        lease has ended. What does not `repeats` without harm is not asked for again if it may have been done."""
+        if self.server.forward is None or not self.agent:
+            return await handle(self)
+        until, was_passed_on = monotonic() + WAIT_FOR_LEASE_SECONDS, WORKER in self.request.headers
         while True:
-            url = None if WORKER in self.request.headers else await to_thread.run_sync(self._elsewhere)
+            url = None if was_passed_on else await to_thread.run_sync(self._elsewhere)
             try:
-                if url is None:
-                    return await handle(self)
-                return await forward.send(url, self.request, self.caller, await self.raw_body())
-            except (InUseError, ApiError, WorkerGoneError) as error:
-                if isinstance(error, ApiError) and error.kind != "in_use":
+                return await (self._pass_on(self.server.forward, url, repeats=repeats) if url else handle(self))
+            except (ApiError, PagerError) as error:
+                if as_api_error(error).kind not in ("in_use", "gone", *(("lost",) if repeats else ())):
                     raise
-                if self.server.clock.now() > patience:
-                    raise InUseError("the worker that has the agent open does not answer.") from error
+                if was_passed_on:
+                    raise ApiError(ELSEWHERE, "elsewhere", "another worker has this agent.", ASK_AGAIN) from error
+                if monotonic() > until:
+                    raise
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    async def _pass_on(self, forward: Forward, url: str, *, repeats: bool) -> Response:
+        body, has_it = await self.raw_body(), partial(self._is_at, url)
+        try:
+            return await forward.send(url, self.request, self.caller, body, key=self.key, has_it=has_it)
+        except WorkerGoneError as error:
+            kind, advice = "gone", ASK_AGAIN
+            if error.was_sent and not repeats:
+                kind, advice = "unknown", "It may have been done: look at the agent before you ask again."
+            text = "the worker that has this agent open does not answer."
+            raise ApiError(503, kind, text, advice, {"Retry-After": "2"}) from error
 
     def _elsewhere(self) -> str | None:
         """Return the address of another worker that has the agent open."""
@@ -77,6 +92,13 @@ class Call:
         owner = self.server.instances.home.owner(self.agent)
         url = str(owner.get("url") or "") if owner else ""
         return url if url and url != self.server.advertised else None
+
+    async def _is_at(self, url: str) -> bool:
+        """Return True as long as that worker has the agent, as far as anybody can say."""
+        try:
+            return await to_thread.run_sync(self._elsewhere) == url
+        except PagerError:
+            return True
 
     async def raw_body(self, most: int | None = None) -> bytes:
         """Return the body, of `most` bytes or as many as are usual. Raises ApiError (413, 408) if it is too large or
@@ -151,8 +173,9 @@ class Call:
 
     @property
     def key(self) -> str:
-        """Return the Idempotency-Key; "" if there is none. Raises ApiError (400) if it is none."""
-        key = self.request.headers.get("idempotency-key", "")
+        """Return the Idempotency-Key, or the one that was made for this request; "" if there is none. Raises ApiError
+        (400) if it is none."""
+        key = self.request.headers.get("idempotency-key", "") or self.made_key
         if key and not KEY.fullmatch(key):
             text = "an Idempotency-Key is made of letters, digits, '.', '_', ':', '~' and '-', at most 200."
             raise ApiError(400, "rejected", text, "Use a UUID, for example.")
@@ -204,7 +227,10 @@ class Endpoint(Route):
         """Answer a request, here or by the worker that has the agent."""
         try:
             call = await let_in(request, self.scope)
-            return await (call.somewhere(self._handle) if call.agent and call.server.forward else self._handle(call))
+            if self.streams:
+                call.made_key = uuid4().hex  # the same for whatever worker answers in the end
+            is_keyed = bool(self.takes.keys() & KEYED and call.key)
+            return await call.somewhere(self._handle, repeats=self.scope == "read" or is_keyed)
         except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
             return error_response(request, error)
 
@@ -220,9 +246,7 @@ def endpoint(
 async def let_in(request: Request, scope: Scope) -> Call:
     """Return the request as a call. Raises ApiError if its key is not valid, or may not do this."""
     server: Server = request.app.state.server
-    known = server.keys.are_fresh  # then nothing is read
-    caller = caller_of(request, server) if known else await to_thread.run_sync(lambda: caller_of(request, server))
-    request.state.caller = caller
+    caller = await caller_of(request, server)
     caller.need(scope)
     agent = request.path_params.get("id")
     name = "" if agent is None else caller.name_of(agent)
@@ -235,11 +259,18 @@ async def let_in(request: Request, scope: Scope) -> Call:
     return Call(request, server, caller, name)
 
 
-def caller_of(request: Request, server: Server) -> Caller:
-    """Return who asks, by the headers of the request. Raises ApiError (401)."""
-    if WORKER in request.headers:
-        return server.called_by_worker(request.headers[WORKER], request.headers.get(CALLER, ""))
-    return server.door.caller(request.headers.get("authorization", ""), request.headers.get("x-api-key", ""))
+async def caller_of(request: Request, server: Server, *, is_browser: bool = False) -> Caller:
+    """Return who asks, by the headers of the request; the log names who it was. Raises ApiError (401)."""
+
+    def find() -> Caller:
+        if WORKER in request.headers:
+            return server.called_by_worker(request.headers[WORKER], request.headers.get(CALLER, ""))
+        authorization, api_key = (request.headers.get(name, "") for name in ("authorization", "x-api-key"))
+        return server.door.caller(authorization, api_key, is_browser=is_browser)
+
+    caller = find() if server.keys.are_fresh else await to_thread.run_sync(find)
+    request.state.caller = caller
+    return caller
 
 
 def error_response(request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ from pager.errors import (
     InUseError,
     NeedsApprovalError,
     NewerFormatError,
+    NoAgentError,
     NotFoundError,
     OpenCallsError,
     PagerError,
@@ -23,6 +24,7 @@ from pager.safety.redaction import redacted
 from pager.types import Json
 
 SEE_LOG = "The log of the server says why; ask who runs it."
+YOURS = "GET /v1/agents lists those that you have; POST /v1/agents makes one."
 ASK_AGAIN = "Ask again with the same Idempotency-Key: it goes on where it was."
 
 
@@ -45,13 +47,12 @@ class ApiError(Exception):
 def unauthorized(message: str) -> ApiError:
     """Return the answer to a request without a key, or with one that is not valid."""
     advice = "Send a key as 'Authorization: Bearer KEY' or 'x-api-key: KEY'; `selfpager keys add` makes one."
-    return ApiError(401, "unauthorized", message, advice, {"WWW-Authenticate": 'Basic realm="selfpager"'})
+    return ApiError(401, "unauthorized", message, advice, {"WWW-Authenticate": "Bearer"})
 
 
 def no_agent(agent: str) -> ApiError:
     """Return the answer for an agent that does not exist or is not the caller's: it is the same."""
-    advice = "GET /v1/agents lists those that you have; POST /v1/agents makes one."
-    return ApiError(404, "not_found", f"there is no agent {agent!r}.", advice)
+    return ApiError(404, "not_found", f"there is no agent {agent!r}.", YOURS)
 
 
 def busy(message: str, retry_seconds: int) -> ApiError:
@@ -71,28 +72,25 @@ def as_api_error(error: BaseException) -> ApiError:
     if isinstance(error, ModelUnavailableError):
         seconds = str(max(1, round(error.retry_after_seconds or 5)))
         return ApiError(503, "model_unavailable", redacted(str(error)), ASK_AGAIN, {"Retry-After": seconds})
-    for kind, (status, name, advice) in _REFUSED.items():
-        if isinstance(error, kind):
-            return ApiError(status, name, redacted(str(error)), advice)
     if isinstance(error, UnavailableError):
         text = f"the memory of this agent cannot be used now: {error.reason}."
         return ApiError(503, "unavailable", text, ASK_AGAIN, {"Retry-After": "5"})
-    for kind, (status, name, message, advice) in _OURS.items():
+    for kind, (status, name, message, advice) in _ANSWERS.items():
         if isinstance(error, kind):
-            return ApiError(status, name, message, advice, {"Retry-After": "1"} if status == 503 else None)
+            retry = {"Retry-After": "1"} if status == 503 else None
+            return ApiError(status, name, message or redacted(str(error)), advice, retry)
     return ApiError(500, "internal", "something went wrong here.", SEE_LOG)
 
 
-# Errors whose text is meant for the caller, the special ones first: status, type and advice.
-_REFUSED: dict[type[Exception], tuple[int, str, str]] = {
-    NotFoundError: (404, "not_found", "The message names what there is."),
-    NeedsApprovalError: (409, "needs_approval", "A person has to approve it first."),
-    OpenCallsError: (409, "conflict", "POST .../resume goes on with the open turn."),
-    RejectedError: (400, "rejected", "Change the request as the message says; nothing was changed."),
-    ModelError: (502, "model_error", ASK_AGAIN),
-}
-# Errors whose text is for whoever runs the server: status, type, message and advice.
-_OURS: dict[type[Exception], tuple[int, str, str, str]] = {
+# Errors, the special ones first: status, type, message and advice. Without a message, that of the error is meant for
+# the caller; with one, that of the error is for whoever runs the server: it may name files, hosts and other agents.
+_ANSWERS: dict[type[Exception], tuple[int, str, str, str]] = {
+    NoAgentError: (404, "not_found", "there is no such agent.", YOURS),
+    NotFoundError: (404, "not_found", "", "The message names what there is."),
+    NeedsApprovalError: (409, "needs_approval", "", "A person has to approve it first."),
+    OpenCallsError: (409, "conflict", "", "POST .../resume goes on with the open turn."),
+    RejectedError: (400, "rejected", "", "Change the request as the message says; nothing was changed."),
+    ModelError: (502, "model_error", "", ASK_AGAIN),
     AgentLostError: (503, "lost", "this worker has lost the agent, to another one or to an outage.", ASK_AGAIN),
     NewerFormatError: (503, "newer", "this worker is older than the memory of this agent.", ASK_AGAIN),
     InUseError: (409, "in_use", "another program has this agent open.", "Close it there, or POST .../tell."),

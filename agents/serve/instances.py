@@ -6,6 +6,7 @@ An agent remembers the name of its configuration. One that was made on the comma
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from agents.agent import Agent
@@ -32,6 +33,7 @@ class Instances:
         self.home = home
         self._clock = clock
         self._files: dict[str, Path] = {}
+        self._making = Lock()  # two that make the same agent at once get the same answer
         self._models = Models()
         self.close = self._models.close
         for file in files:
@@ -88,6 +90,10 @@ class Instances:
         if config not in self._files:
             text = f"there is no configuration {config!r}." if config else "give the name of a configuration."
             raise ApiError(400, "rejected", text, f"There are: {', '.join(self.configs) or 'none'}.")
+        with self._making:
+            return self._make(name, config)
+
+    def _make(self, name: str, config: str) -> bool:
         if self.home.exists(name):
             has = self.config_of(name)
             if has == config:

@@ -41,6 +41,7 @@ class Caller:
     name: str
     tenant: str
     scope: Scope
+    key: str = ""  # its id
 
     def name_of(self, agent: str) -> str:
         """Return the name in the home of the agent that this caller calls `agent`. Raises ApiError (404)."""
@@ -92,6 +93,7 @@ class Keys:
         self._lock = Lock()
         self._keys: Mapping[str, Key] = {}
         self._read_at: float | None = None
+        self._failed_at = 0.0
 
     @property
     def are_fresh(self) -> bool:
@@ -100,11 +102,25 @@ class Keys:
 
     def all(self) -> Mapping[str, Key]:
         """Return all keys by their ids, those that are no longer valid included."""
+        asked_at = monotonic()
         with self._lock:
+            if self._failed_at > asked_at:  # or all who have waited here would try again, one after the other
+                raise StorageError("the keys of this home could not be read a moment ago. Try again.")
             now = monotonic()
             if self._read_at is None or now - self._read_at > CACHED_SECONDS:
-                self._keys, self._read_at = _read(self._home.value(STORED_AS)), now
+                try:
+                    self._keys, self._read_at = _read(self._home.value(STORED_AS)), now
+                except StorageError:
+                    self._failed_at = monotonic()
+                    raise
             return self._keys
+
+    def has_ended(self, caller: Caller) -> bool:
+        """Return True if the key of a caller is not valid any more."""
+        if not caller.key:
+            return False
+        key = self.all().get(caller.key)
+        return key is None or bool(key.ended(self._clock.now()))
 
     def add(self, name: str, tenant: str, scope: Scope, expires_in: timedelta | None) -> tuple[Key, str]:
         """Make a key. Return it and its text, which is stored nowhere."""
@@ -155,9 +171,12 @@ class Door:
         self._clock = clock
         self._token = _digest(token) if token else None
 
-    def caller(self, authorization: str, api_key: str) -> Caller:
-        """Return who sent these headers. Raises ApiError (401), in the same time for every key that is not valid."""
-        given = api_key or _credentials(authorization)
+    def caller(self, authorization: str, api_key: str, *, is_browser: bool = False) -> Caller:
+        """Return who sent these headers. Raises ApiError (401), in the same time for every key that is not valid.
+
+        A browser sends a password for every page that asks it to: take one only where the page was checked.
+        """
+        given = api_key or _credentials(authorization, is_browser=is_browser)
         if not given:
             raise unauthorized("this request has no key.")
         if self._token and compare_digest(_digest(given), self._token):
@@ -169,19 +188,19 @@ class Door:
             raise unauthorized("this key is not known here.")
         if why := key.ended(self._clock.now()):
             raise unauthorized(f"this key is {why}.")
-        return Caller(key.name, key.tenant, key.scope)
+        return Caller(key.name, key.tenant, key.scope, key.id)
 
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _credentials(authorization: str) -> str:
+def _credentials(authorization: str, *, is_browser: bool) -> str:
     """Return the key in a header: as Bearer, or as the password that a browser asks for."""
     kind, _, value = authorization.partition(" ")
     if kind.lower() == "bearer":
         return value.strip()
-    if kind.lower() == "basic":
+    if kind.lower() == "basic" and is_browser:
         try:
             return b64decode(value, validate=True).decode().partition(":")[2]
         except ValueError:

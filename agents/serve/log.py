@@ -1,7 +1,7 @@
 """The log of the server: lines of JSON on standard error, and figures for Prometheus.
 
-A line has the time, what happened, and where: never a text of a conversation, a name that a caller chose for anything
-but an agent, or a key. Of an error it has the type and the place in the code.
+A line has the time, what happened, and where: never a text of a conversation, a name that a caller chose, or a key. Of
+an error it has the type and the place in the code; what is wrong with a file or the database it says in words.
 """
 
 import json
@@ -9,12 +9,15 @@ import logging
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import TextIO
 
+from agents.config.errors import ConfigError
 from agents.logs import log
 from pager.clock import Clock
-from pager.errors import UnavailableError
+from pager.errors import InUseError, StorageError
+from pager.safety.redaction import redacted
 from pager.types import Json
 
 PLACES = 3  # of the code, the innermost last
@@ -31,7 +34,7 @@ class Log:
     def write(self, event: str, **fields: object) -> None:
         """Write a line."""
         line = json.dumps({"at": self._clock.now().isoformat(timespec="milliseconds"), "event": event, **fields})
-        with self._lock:
+        with self._lock, suppress(OSError, ValueError):  # nobody reads it any more: the server goes on
             print(line, file=self._out, flush=True)
 
     def trouble(self, event: str, error: BaseException | None = None) -> None:
@@ -50,12 +53,12 @@ class Log:
 
 
 def described(error: BaseException) -> Json:
-    """Return the type of an error and its places in the code. Its text may quote a conversation; why the home cannot be
-    used is in a few words of ours."""
+    """Return the type of an error and its places in the code. The text of one about the machine, too: others may quote
+    a conversation."""
     frames = traceback.extract_tb(error.__traceback__)[-PLACES:]
     places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames]
-    why = {"why": error.reason} if isinstance(error, UnavailableError) else {}
-    return {"error": type(error).__name__, **why, "where": places}
+    text = {"text": redacted(str(error))} if isinstance(error, ConfigError | StorageError | InUseError) else {}
+    return {"error": type(error).__name__, **text, "where": places}
 
 
 class _Handler(logging.Handler):

@@ -23,7 +23,7 @@ from agents.serve import messages_shapes as shapes
 from agents.serve import messages_stream as wire
 from agents.serve.calls import Call, Endpoint, let_in
 from agents.serve.errors import ApiError, as_api_error, stopping
-from agents.serve.messages_records import Answer, mark_sent, visible
+from agents.serve.messages_records import Answer, mark_sent, usage_json, visible
 from agents.serve.messages_request import Asked, BadRequestError, check_for, read
 from agents.serve.messages_stream import Stream
 from agents.serve.messages_turn import KeyReusedError, Turn
@@ -53,8 +53,8 @@ class Exchange:
 
     # the thread of the turn
 
-    def work(self, agent: Agent) -> None:
-        """Tell the agent what is new, and answer."""
+    def work(self, agent: Agent) -> str:
+        """Tell the agent what is new, and answer. Return why the turn stopped."""
         asked, memory = self.turn.asked, agent.memory
         not_sent = _check(asked, agent)
 
@@ -68,8 +68,11 @@ class Exchange:
             self.turn.replied(memory)
 
         with closing(agent.stream_told(tell, elsewhere=asked.tool_names, also=replied)) as events:
+            stopped = ""
             for event in events:
                 self._take(event, memory)
+                stopped = event.reason if isinstance(event, Stopped) else stopped
+        return stopped
 
     def _begin(self, memory: Memory, not_sent: Iterable[str]) -> None:
         plan, most = self.turn.plan, memory.limits.max_output_tokens
@@ -149,7 +152,7 @@ class FrontEndpoint(Endpoint):
         try:
             call = await let_in(request, self.scope)
             await call.raw_body(LARGEST_BODY)
-            answer = await (call.somewhere(self._handle) if call.server.forward else self._handle(call))
+            answer = await call.somewhere(self._handle, repeats=True)
         except Exception as error:  # noqa: BLE001 - every error is answered, and logged in `app`
             status, message, headers = _told(error)
             request.state.error = error
@@ -171,7 +174,9 @@ async def create_message(call: Call) -> Response:
 
     def work(agent: Agent) -> None:
         with call.server.visits.noted(call.agent, agent):
-            exchange.work(agent)
+            stopped = exchange.work(agent)
+        if turn.answer and not turn.is_repeated:
+            call.server.metrics.turn(stopped, usage_json(turn.answer.usage))
 
     call.server.workers.submit(call.agent, work).add_done_callback(exchange.ended)
     if turn.asked.streams:

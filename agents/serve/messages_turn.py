@@ -62,7 +62,7 @@ class Turn:
         self._key = KEY + blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
         self.message_id = ""  # the same for a request that comes again
         self._sequence: str | None = None
-        self._is_read = self._has_note = False
+        self.is_repeated = self._has_note = False  # the answer was given before
 
     @property
     def digest(self) -> str:
@@ -79,7 +79,7 @@ class Turn:
         if record and record.last and is_same and (self._retried or not record.sent):
             self._name(record)
             self.plan, self.answer = Plan("repeated", len(self.history)), self._read(memory, record)
-            self._is_read = True
+            self.is_repeated = True
             return False
         if self.asked.messages[-1].role == "assistant" and not self._is_paused(memory):
             text = "The conversation must end with a user message: this agent does not go on from a text of a client."
@@ -237,7 +237,7 @@ class Turn:
     def unsent(self) -> tuple[Json, ...]:
         """Return the blocks of the answer that no event of the turn has told: all, if it was answered before."""
         assert self.answer is not None
-        if self._is_read:
+        if self.is_repeated:
             return self.answer.content
         calls = [block for block in self.answer.content if block["type"] == "tool_use"]
         return (*calls, *([self.answer.content[-1]] if self._has_note else []))

@@ -39,12 +39,12 @@ class Metrics:
         if self._made:
             self._requests.labels(method, route, str(status)).observe(seconds)
 
-    def turn(self, answer: Json) -> None:
-        """Count a turn by its answer."""
+    def turn(self, stopped: str, usage: Json) -> None:
+        """Count a turn by how it stopped, and its tokens."""
         if self._made:
-            self._turns.labels(answer["stopped"]["reason"]).inc()
+            self._turns.labels(stopped).inc()
             for kind in KINDS:
-                self._tokens.labels(kind).inc(answer["usage"][kind])
+                self._tokens.labels(kind).inc(usage[kind])
 
     def text(self) -> bytes:
         """Return all figures as Prometheus reads them. Raises ApiError (501) without prometheus-client."""

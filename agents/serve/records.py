@@ -31,7 +31,7 @@ Kind = Literal["turn", "task", "resume", "edit"]
 @dataclass(frozen=True, slots=True)
 class Record:
     """A request that an agent has begun. `step` is what it said, or the newest step when it began; `through` the newest
-    one when it had ended, and `stopped` how, if it was not simply answered. Of an edit `step` is the page it made."""
+    one when it had ended, and `stopped` how, if it was not simply answered. Of an edit `step` is what it made."""
 
     key: str
     kind: Kind
@@ -91,7 +91,8 @@ def store(memory: Memory, record: Record) -> None:
 
 
 def edit_once(memory: Memory, key: str, body: str, edit: Callable[[], str]) -> str:
-    """Return the page that an edit makes, or has made when its key came before. Without a key it is always made."""
+    """Return what an edit makes, a page or a command, or has made when its key came before. Without a key it is always
+    made."""
     with memory.transaction():
         found = load(memory, key) if key else None
         if found is not None:

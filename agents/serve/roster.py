@@ -56,6 +56,7 @@ async def remove(call: Call) -> Response:
     def delete() -> None:
         with call.server.workers.put_away(call.agent):
             call.server.instances.home.remove(call.agent)
+            call.server.runs.forget(call.agent)
 
     await call.in_thread(delete)
     return call.json({})

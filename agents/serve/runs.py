@@ -50,7 +50,7 @@ class Run:
         self.size = RUN_BYTES
         self.answer: Json | None = None
         self.error: ApiError | None = None
-        self.began = False  # what was asked for is on disk
+        self.is_open = self.began = False  # its agent works on it; what was asked for is on disk
         self.is_left = False
         self.ended_at: float | None = None
         self._id = uuid4().hex[:12]
@@ -62,6 +62,11 @@ class Run:
     def add(self, event: Event) -> None:
         """Add an event of the turn."""
         self._add(type(event).__name__.lower(), event_json(event))
+
+    def open(self) -> None:
+        """Note that its agent is open, and works on it."""
+        self.is_open = True
+        self._wake()
 
     def resume(self, replies: Mapping[str, str]) -> None:
         """Add the replies that are on disk, by their steps, as the first event. What a reader has of the turn is void:
@@ -105,10 +110,10 @@ class Run:
 
     # requests
 
-    async def wait(self, *, until_begun: bool = False) -> None:
-        """Return when it has ended, or with `until_begun` when what was asked for is on disk."""
+    async def wait(self, *, until_open: bool = False, until_begun: bool = False) -> None:
+        """Return when it has ended, or when its agent works on it, or when what was asked for is on disk."""
         with _Waiting(self._waiting, reads=False) as woken:
-            while self.ended_at is None and not (until_begun and self.began):
+            while self.ended_at is None and not (until_begun and self.began) and not (until_open and self.is_open):
                 await woken.wait()
                 woken.clear()
 
@@ -192,6 +197,13 @@ class Runs:
         with self._lock:
             if self._runs.get((agent, run.key)) is run:
                 del self._runs[agent, run.key]
+
+    def forget(self, agent: str) -> None:
+        """Forget all runs of an agent that was removed, with what was said in them."""
+        with self._lock:
+            self._runs = {key: run for key, run in self._runs.items() if key[0] != agent}
+            self._ended = deque((name, run) for name, run in self._ended if name != agent)
+            self._bytes = sum(run.size for _, run in self._ended)
 
     def keep(self, agent: str, run: Run) -> None:
         """Keep a run that has ended, for an hour. The oldest are forgotten, also while all are too large together."""

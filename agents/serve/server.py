@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from hmac import compare_digest
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import urlsplit
 
 from agents.serve.errors import unauthorized
 from agents.serve.forward import Forward
@@ -19,9 +20,11 @@ from agents.serve.runs import Runs
 from agents.serve.visits import Visits
 from agents.serve.workers import Workers
 from pager.clock import Clock, SystemClock
+from pager.errors import RejectedError
 from pager.home import Home
 
 WORKER_KEY = "SELFPAGER_WORKER_KEY"
+SHORTEST_WORKER_KEY = 32
 
 
 class Server:
@@ -58,11 +61,17 @@ class Server:
 
     def advertise(self, url: str) -> None:
         """Be one of several workers on this home. Others pass requests on to `url` for agents that are open here."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.username:
+            raise RejectedError(f"{url!r:.100} is no address of a worker; give one such as http://10.0.0.7:8300.")
         self.advertised = url.rstrip("/")
         self.instances.home.advertise(self.advertised)
         self._worker_key = os.environ.get(WORKER_KEY) or self.instances.home.change_value(
             "worker-key", lambda key: key or secrets.token_urlsafe(32)
         )
+        if len(self._worker_key) < SHORTEST_WORKER_KEY:
+            text = f"{WORKER_KEY} has {len(self._worker_key)} characters; it needs {SHORTEST_WORKER_KEY}"
+            raise RejectedError(f"{text}. Make one: openssl rand -hex 32")
         self.forward = Forward(self._worker_key)
 
     def called_by_worker(self, key: str, caller: str) -> Caller:

@@ -7,9 +7,9 @@ rest: what is on disk goes on.
 import asyncio
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from starlette.responses import Response, StreamingResponse
 
@@ -31,6 +31,7 @@ from agents.serve.server import Server
 from pager.home import MESSAGE
 from pager.types import Json
 
+HOLD_BACK_SECONDS = 10.0  # before a stream begins without a word: until then an error has its own status
 RESUMED = {"Last-Event-ID": "With Accept: text/event-stream: the id of the last event that came."}
 BEGINS: dict[str, Any] = {"streams": True, "takes": {**KEYED, **RESUMED}}
 
@@ -85,13 +86,18 @@ def _stored(memory: AnyMemory, key: str, now: float) -> Run | None:
     return run
 
 
-@endpoint("POST", "/v1/agents/{id}/tell", "write", MessageLeft, body=Told, status=202)
+@endpoint("POST", "/v1/agents/{id}/tell", "write", MessageLeft, body=Told, status=202, takes=KEYED)
 async def tell(call: Call) -> Response:
     """Leave a message. The agent reads it at its next step; an idle one answers it by itself."""
     told = await call.body(Told)
     message = {"text": told.text, **({"name": told.name} if told.name else {})}
-    home = call.server.instances.home
-    sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message))
+    home, key, body = call.server.instances.home, call.key, records.digest("tell", told.text, told.name)
+
+    def new_command(agent: Agent) -> str:
+        return records.edit_once(agent.memory, key, body, lambda: home.new_command(call.agent))
+
+    command = await call.with_agent(new_command) if key else ""
+    sent = await call.in_thread(lambda: home.send(call.agent, MESSAGE, message, command))
     call.server.visits.soon()
     return call.json({"message": sent.command}, 202)
 
@@ -108,15 +114,13 @@ async def approve(call: Call) -> Response:
     """Allow or deny a call that waits for a person, and go on."""
     allowed, call_id = await call.body(Allowed), call.request.path_params["call"]
 
-    key = call.key
-
     def waiting() -> bool:
         with call.reading() as memory:
-            return records.load(memory, key) is not None or any(
+            return records.load(memory, call.key) is not None or any(
                 each.id == call_id and each.awaits_approval for each in memory.open_calls
             )
 
-    if not call.server.runs.find(call.agent, key) and not await call.in_thread(waiting):
+    if not call.server.runs.find(call.agent, call.key) and not await call.in_thread(waiting):
         raise ApiError(404, "not_found", "no call of this id waits for approval.", "GET .../{id} lists those that do.")
     call.server.workers.approve(call.agent, call_id, allowed=allowed.allow)
     return await _go_on(call, "approval", call_id, allowed.allow)
@@ -136,7 +140,7 @@ async def task(call: Call) -> Response:
 
     run = _begin(call, "task", records.digest("task", asked.text), begin)
     if _wants_events(call):
-        return _stream(call, run)
+        return await _stream(call, run)
     await _wait(call, run, until_begun=True)
     return call.json({"key": run.key, "task": await call.in_thread(partial(_task, call))}, 202, idempotency_key=run.key)
 
@@ -183,7 +187,7 @@ async def _go_on(call: Call, *what: object) -> Response:
 
 def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = False) -> Run:
     """Return the run of the request's key; if it is a new one, with its job in the agent's line."""
-    key, runs = call.key or uuid4().hex, call.server.runs
+    key, runs = call.key, call.server.runs
     run, is_new = runs.begin(call.agent, key, body)
     if is_new:
         job = partial(_carry_out, call.server, call.agent, run, Record(key, kind, body, ""), begin)
@@ -197,9 +201,10 @@ def _begin(call: Call, kind: Kind, body: str, begin: Begin, *, task: bool = Fals
 
 
 def _carry_out(server: Server, name: str, run: Run, asked: Record, begin: Begin, agent: Agent) -> None:
+    run.open()
     with server.visits.noted(name, agent):
         found = carry_out(run, asked, begin, agent)
-    server.metrics.turn(found)
+    server.metrics.turn(found["stopped"]["reason"], found["usage"])
     run.end(found, server.runs.now())
 
 
@@ -220,7 +225,7 @@ def _wants_events(call: Call) -> bool:
 
 async def _answer(call: Call, run: Run, *, waits: bool = True) -> Response:
     if _wants_events(call):
-        return _stream(call, run)
+        return await _stream(call, run)
     if waits:
         await _wait(call, run)
     if run.ended_at is None or run.is_left:
@@ -245,11 +250,15 @@ async def _wait(call: Call, run: Run, *, until_begun: bool = False) -> None:
         raise run.error
 
 
-def _stream(call: Call, run: Run) -> Response:
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Idempotency-Key": run.key}
-    return StreamingResponse(
-        run.events(call.request.headers.get("last-event-id", "")), headers=headers, media_type="text/event-stream"
-    )
+async def _stream(call: Call, run: Run) -> Response:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HOLD_BACK_SECONDS):
+            await run.wait(until_open=True)
+    if run.error and not run.is_open:
+        raise run.error
+    headers = {"X-Accel-Buffering": "no", "Idempotency-Key": run.key}
+    after = call.request.headers.get("last-event-id", "")
+    return StreamingResponse(run.events(after), headers=headers, media_type="text/event-stream")
 
 
 TURNS = [turn, turn_of_key, tell, resume, approve, task, task_now]

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -24,14 +23,14 @@ def view_routes(server: Server) -> list[BaseRoute]:
 
     async def access(request: Request) -> Allowed | Response:
         try:
-            caller = await to_thread.run_sync(lambda: caller_of(request, server))
+            caller = await caller_of(request, server, is_browser=True)
         except ApiError as error:
+            error.headers["WWW-Authenticate"] = 'Basic realm="selfpager"'
             return error_response(request, error)
-        request.state.caller = caller
         origin, host = request.headers.get("origin"), request.headers.get("host", "")
         if origin is not None and origin.partition("://")[2] != host:
             raise ForbiddenError("requests from other pages are refused.")
-        return Allowed(readers, caller.scope == "read", partial(_name, caller), caller.own)
+        return Allowed(readers, caller.scope == "read", partial(_name, caller), caller.own, not caller.tenant)
 
     return [Route("/view", _to_page), Mount("/view", View(access))]
 

@@ -30,8 +30,9 @@ from pager.errors import AgentLostError, InUseError, NewerFormatError, PagerErro
 from pager.home import ADDRESSES
 
 LOOK_SECONDS = 1.0
-FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0  # when the model, or the home, does not answer
 FIRST_REOPENING_SECONDS = 1.0  # of an agent that was lost, or could not be reached
+AFTER_ERROR = timedelta(hours=1)  # at least, before what has failed otherwise is tried again
 
 
 class Visits:
@@ -103,7 +104,7 @@ class Visits:
             try:
                 for name in self._instances.home.take_due():
                     self._send_to(name)
-            except (PagerError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - it is tried again, for as long as the server runs
                 self._log.trouble("the home cannot be looked through", error)
             self._awake.wait(LOOK_SECONDS)
             self._awake.clear()
@@ -129,28 +130,41 @@ class Visits:
         if error is None and done.result():  # the rest needs what a long task needs
             self._submit(name, at_task=True)
             return
-        with suppress(PagerError, OSError):
+        try:
             if isinstance(error, InUseError | NewerFormatError) and self._has_others:
                 pass  # who has it goes on, or whoever takes it when it is offered again
             elif isinstance(error, AgentLostError | UnavailableError):
                 self.failed(name, FIRST_REOPENING_SECONDS)
             elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
                 self.failed(name)
-            elif isinstance(error, ApiError):
-                if error.kind == "no_configuration":  # nobody here can work for it
+            elif error is not None and not (isinstance(error, ApiError) and error.kind == "stopping"):
+                with suppress(PagerError, OSError):  # it cannot be opened here as it is
                     self._instances.home.set_due(name, None)
-            elif error is not None:
-                self._instances.home.set_due(name, None)
-        self._visiting.discard(name)
-        if error is not None:
-            self._log.trouble("a visit failed", error)
+        finally:
+            self._visiting.discard(name)
+            if error is not None:
+                self._log.trouble("a visit failed", error)
 
     def _visit(self, name: str, agent: Agent, *, at_task: bool) -> bool:
         """Do what the agent has to do. Return True if something is left that needs what a long task needs."""
+        try:
+            is_done = self._work_for(name, agent, at_task=at_task)
+        except (ModelUnavailableError, StorageError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a schedule goes on, whatever became of one run
+            self._log.trouble("a visit failed", error)
+            due, soonest = next_due(agent), self._clock.now() + AFTER_ERROR
+            self._instances.home.set_due(name, max(due, soonest) if due else None)
+            return False
+        if is_done:
+            self.settle(name, agent)
+        return not is_done
+
+    def _work_for(self, name: str, agent: Agent, *, at_task: bool) -> bool:
         memory, task = agent.memory, tasks.current(agent.memory)
         if task and task.state == "open" and records.is_at_work(task.stopped):
             if not at_task:
-                return True
+                return False
             go_on(self._runs, name, agent, agent.tasks().resume)
         if memory.turn_is_open and not (records.waits(memory) or messages_records.waits(memory)):
             go_on(self._runs, name, agent, lambda: rest(agent))
@@ -158,12 +172,11 @@ class Visits:
             _run(agent.resume_stream())
         begins_tasks = any(entry.task for entry in agent.config.schedule)
         if begins_tasks and not at_task and (due := next_due(agent)) and due <= self._clock.now():
-            return True
+            return False
         while begun := None if begins_tasks and not at_task else begin_due(agent):
             _run(begun)
         sleep_if_due(agent, lambda: self._workers.is_wanted(name) or memory.has_message)
-        self.settle(name, agent)
-        return False
+        return True
 
 
 def _run(events: Generator[Event]) -> None:

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from agents.agent import Agent
 from agents.logs import log
 from agents.loop import Approve
-from agents.serve.errors import busy, no_agent, stopping
+from agents.serve.errors import YOURS, ApiError, busy, stopping
 from agents.serve.limits import ServeLimits
 from pager.errors import AgentLostError, PagerError
 from pager.types import Call
@@ -113,12 +113,8 @@ class Workers:
             if self._stopping:
                 raise stopping()
             desk = self._desk(name)
-        with desk.lock:
-            try:
-                yield self._agent(desk, task=desk.for_task)
-            except AgentLostError:
-                self._forget(desk)
-                raise
+        with desk.lock, self._dropping(desk):
+            yield self._agent(desk, task=desk.for_task)
 
     @contextmanager
     def use_if_open(self, name: str) -> Generator[Agent | None]:
@@ -127,7 +123,7 @@ class Workers:
         if desk is None or desk.agent is None:
             yield None
             return
-        with desk.lock:
+        with desk.lock, self._dropping(desk):
             yield desk.agent
 
     def approve(self, name: str, call_id: str, *, allowed: bool) -> None:
@@ -159,18 +155,19 @@ class Workers:
         """Close an agent, and keep it closed while the block removes it. Raises ApiError (409) while it works."""
         with self._lock:
             desk = self._desk(name)
-        with desk.lock:
+        with desk.lock:  # jobs that come meanwhile wait for it
             with self._lock:
                 if not desk.is_idle:
                     raise busy("this agent is at work.", self._retry_seconds(1))
                 desk.is_gone = True
-                self._desks.pop(name, None)
+            self._close(desk)
             try:
-                self._close(desk)
                 yield
-            finally:
-                with self._lock:
-                    self._opened.pop(name, None)
+            except BaseException:
+                desk.is_gone = False
+                raise
+            with self._lock:
+                self._desks.pop(name, None)
 
     # figures
 
@@ -224,18 +221,31 @@ class Workers:
         except BaseException as error:  # noqa: BLE001 - whoever waits for it is told
             if isinstance(error, AgentLostError):
                 with desk.lock:
-                    self._forget(desk)
+                    self._close(desk)
             job.future.set_exception(error)
         else:
             job.future.set_result(result)
 
+    @contextmanager
+    def _dropping(self, desk: Desk) -> Generator[None]:
+        """Close an agent that turns out to be lost, unless it is at work: the job does it then. The next to ask for it
+        opens it again. Its desk is locked."""
+        try:
+            yield
+        except AgentLostError:
+            if desk.running is None:
+                self._close(desk)
+            raise
+
     def _agent(self, desk: Desk, *, task: bool) -> Agent:
         """Return the open agent; its desk is locked. What a long task needs is there if `task`, and only then."""
         if desk.is_gone:
-            raise no_agent(desk.name)
+            raise ApiError(404, "not_found", "this agent was removed.", YOURS)
         if desk.agent is not None and desk.for_task != task:
             self._close(desk)
         if desk.agent is None:
+            if self._stopping:
+                raise stopping()
             desk.agent, desk.for_task = self._open_agent(desk.name, desk.approve, task), task
         with self._lock:
             self._opened[desk.name] = desk
@@ -253,19 +263,14 @@ class Workers:
                 try:
                     if desk.is_idle:
                         self._close(desk)
-                        with self._lock:
-                            self._opened.pop(desk.name, None)
                 finally:
                     desk.lock.release()
 
-    def _forget(self, desk: Desk) -> None:
-        """Close an agent that another process owns by now. It is opened again when it is asked for."""
-        self._close(desk)
+    def _close(self, desk: Desk) -> None:
+        """Close the agent of a desk, which is locked."""
+        agent, desk.agent = desk.agent, None
         with self._lock:
             self._opened.pop(desk.name, None)
-
-    def _close(self, desk: Desk) -> None:
-        agent, desk.agent = desk.agent, None
         if agent is not None:
             try:
                 agent.close()
@@ -294,7 +299,8 @@ class Workers:
                     desk.agent.stop()
             _, unfinished = wait(unfinished, self._limits.grace_seconds)
         self._pool.shutdown(wait=not unfinished, cancel_futures=True)
-        for desk in list(self._opened.values()):
-            if desk.is_idle:
+        for desk in list(self._desks.values()):
+            if desk.is_idle and desk.lock.acquire(timeout=self._limits.grace_seconds):  # a short call may use it
                 self._close(desk)
+                desk.lock.release()
         return not unfinished

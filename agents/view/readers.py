@@ -42,7 +42,7 @@ class Readers:
         self._sent: dict[str, list[Json]] = {}  # commands from here that were not applied: id, kind, arguments
 
     def reader(self, name: str) -> MemoryReader:
-        """Return the reader of an agent. It is opened once, and again if the agent's file is another one."""
+        """Return the reader of an agent, as it is now. It is opened once, and again if its file is another one."""
         return self._opened(name).reader
 
     def searcher(self, name: str) -> MemoryReader:
@@ -59,14 +59,15 @@ class Readers:
         file = place.identity()
         with self._open_lock:
             opened = self._open.get((name, searches))
-            if opened is None or opened.file != file:  # another agent of that name, or a newer copy
+            if opened is None or opened.file != file:  # another agent of that name
                 if opened is not None:
                     self._retire(opened)
                 elif len(self._open) >= MOST_OPEN:
                     self._retire(self._open.pop(next(iter(self._open))))
                 reader = self.home.read(name, **(embedders.for_command(place, None) if searches else {}))
                 opened = self._open[name, searches] = OpenReader(reader, file, next(self._openings))
-            return opened
+        opened.reader.follow()
+        return opened
 
     def _retire(self, opened: OpenReader) -> None:
         """Close the reader, but not at once: another thread may be about to use it."""

@@ -26,9 +26,11 @@ from agents.explain.json_form import to_json
 from agents.httpd import ForbiddenError
 from agents.view.answers import answer, find
 from agents.view.readers import Readers
-from pager.errors import NotFoundError, PagerError, RejectedError
+from pager.errors import NoAgentError, NotFoundError, PagerError, RejectedError
+from pager.types import Json
 
 LARGEST_BODY = 4 << 20
+UNREADABLE = "the memory of this agent cannot be used now; ask who runs this server."
 MOST_NAMES, PAGE = 1000, 100  # agents that can be chosen by name, and those that are shown with their figures at once
 KINDS = {
     "html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml",
@@ -55,6 +57,7 @@ class Allowed(NamedTuple):
     read_only: bool = False
     in_home: Callable[[str], str] = str  # the home's name of an agent, from the caller's; raises NotFoundError
     own: Callable[[str], str | None] = str  # the caller's name of an agent, from the home's; None of others' agents
+    is_owner: bool = True  # of the home: nobody else is told where it is, or what is wrong with it
 
     def names(self, most: int, begin: str = "") -> dict[str, str]:
         """Return names of this caller's agents, from `begin` on, each with its name in the home."""
@@ -79,6 +82,7 @@ class View:
             await self._routes(scope, receive, send)
             return
         scope.setdefault("app", self)  # with one, the router raises HTTPException where nothing is found
+        allowed = None
         try:
             allowed = await self._access(Request(scope))
             if isinstance(allowed, Response):
@@ -90,17 +94,34 @@ class View:
         except HTTPException as error:
             path = scope["path"].removeprefix(scope["root_path"])
             failed = _failed(error.status_code, f"there is nothing for {scope['method']} at {path}.")
-        except PagerError as error:
-            missing = HTTPStatus.NOT_FOUND if isinstance(error, NotFoundError) else HTTPStatus.BAD_REQUEST
-            failed = _failed(HTTPStatus.FORBIDDEN if isinstance(error, ForbiddenError) else missing, str(error))
         except Exception as error:  # noqa: BLE001 - the page shows it, and the view goes on
-            failed = _failed(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+            is_owner = not isinstance(allowed, Allowed) or allowed.is_owner
+            failed = _failed(_status(error), _told(error, is_owner=is_owner))
         await failed(scope, receive, send)
+
+
+def _status(error: Exception) -> int:
+    for kind, status in (
+        (ForbiddenError, HTTPStatus.FORBIDDEN), (NotFoundError, HTTPStatus.NOT_FOUND),
+        (PagerError, HTTPStatus.BAD_REQUEST),
+    ):  # fmt: skip
+        if isinstance(error, kind):
+            return status
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _told(error: Exception, *, is_owner: bool) -> str:
+    """Return an error for the page. Texts about the machine, or about other agents, are for the owner of the home."""
+    if isinstance(error, NoAgentError) and not is_owner:
+        return "there is no such agent."
+    if isinstance(error, ForbiddenError | RejectedError) or (is_owner and isinstance(error, PagerError)):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if is_owner else UNREADABLE
 
 
 def _agents(request: Request) -> Response:
     allowed: Allowed = request.scope["allowed"]
-    home = allowed.readers.home.address
+    home = allowed.readers.home.address if allowed.is_owner else ""
     names = list(allowed.names(MOST_NAMES))
     more = len(names) == MOST_NAMES  # then there may be others
     return _json({"agents": names, "more": more, "read_only": allowed.read_only, "home": home})
@@ -110,6 +131,11 @@ def _fleet(request: Request) -> Response:
     allowed: Allowed = request.scope["allowed"]
     page = allowed.names(PAGE + 1, request.query_params.get("from", ""))
     rows = [{**allowed.readers.summary(name), "name": own} for own, name in islice(page.items(), PAGE)]
+    for row in rows:
+        if "trouble" in row and not allowed.is_owner:
+            row["trouble"] = UNREADABLE
+        elif "running" in row:
+            row["running"] = _process(row["running"], allowed)
     following = list(page)[PAGE] if len(page) > PAGE else None
     return _json({"agents": list(allowed.names(MOST_NAMES)), "fleet": rows, "next": following})
 
@@ -120,11 +146,16 @@ def _state(request: Request) -> Response:
     state = {
         "agents": list(allowed.names(MOST_NAMES)),
         "revision": readers.revision(name),
-        "running": readers.home.owner(name),
+        "running": _process(readers.home.owner(name), allowed),
         "waiting": readers.pending(name, apply=not allowed.read_only),
         "refused": readers.refused(name),
     }
     return _json(state)
+
+
+def _process(running: Any, allowed: Allowed) -> Json | None:
+    """Return what the page shows of the process that runs an agent. Where it takes requests is for the home's owner."""
+    return running and {"pid": running["pid"], **({"url": running.get("url", "")} if allowed.is_owner else {})}
 
 
 def _find(request: Request) -> Response:

@@ -18,6 +18,8 @@ claim.py     what a process holds of an agent that it owns
 rows.py      who owns an agent, and its commits
 states.py    folding the log into chunks, restoring an agent as it is or was
 past.py      what is kept of its past, and commits packed together
+copy.py      the copy of a reader, which follows the commits
+copies.py    which copies there are, for a purge
 commands.py  commands of other processes
 leases.py    the leases of this process, renewed together
 cache.py     the directories in which it works

@@ -2,8 +2,8 @@
 
 >>> split_options("postgresql://ann@db/app?lease_seconds=3&sslmode=require")[0]
 'postgresql://ann@db/app?sslmode=require'
->>> split_options("postgresql://ann@db/app?options=-c%20work_mem%3D8MB&password=a+b")[0]  # as libpq reads it
-'postgresql://ann@db/app?options=-c%20work_mem%3D8MB&password=a+b'
+>>> split_options("postgresql://?options=-c%20jit%3Doff&keep_days=1")[0]
+'postgresql://?options=-c%20jit%3Doff'
 >>> hosts("postgresql://ann@one,two:5433/app")
 [('one', 5432), ('two', 5433)]
 >>> hosts("postgresql://ann@/app?host=/run/one,/run/two&port=5433")
@@ -11,7 +11,7 @@
 """
 
 from difflib import get_close_matches
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from pager.errors import RejectedError
 
@@ -28,13 +28,15 @@ UNREADABLE = (
 
 
 def split_options(address: str) -> tuple[str, dict[str, float]]:
-    """Return an address without our own options in its query, and these. Raises RejectedError."""
+    """Return an address without our own options in its query, and these. What is libpq's stays as it is written. Raises
+    RejectedError."""
     parts = urlsplit(address)
-    options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[str]()
     if "@" in parts.path + parts.fragment:
         raise RejectedError(UNREADABLE)
-    for piece in filter(None, parts.query.split("&")):
-        name, value = _setting(piece)
+    options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[str]()
+    place, _, query = address.partition("?")
+    for piece in filter(None, query.split("&")):
+        name, _, value = piece.partition("=")
         if name not in options:
             _check(name)
             rest.append(piece)
@@ -47,13 +49,7 @@ def split_options(address: str) -> tuple[str, dict[str, float]]:
         if not least <= options[name] <= most:
             wrong, unit = f"{name} in the address of the home is {value!r:.40}", name.rpartition("_")[2]
             raise RejectedError(f"{wrong}; give {unit}, {least:g} to {most:g}.")
-    return urlunsplit(parts._replace(query="&".join(rest))), options
-
-
-def _setting(piece: str) -> tuple[str, str]:
-    """Return the name and the value of a setting in a query, as libpq reads them: a plus is a plus."""
-    name, _, value = piece.partition("=")
-    return unquote(name), unquote(value)
+    return "?".join((place, *(["&".join(rest)] if rest else []))), options
 
 
 def _check(name: str) -> None:
@@ -66,7 +62,8 @@ def _check(name: str) -> None:
 
 def given(address: str) -> dict[str, str]:
     """Return the options of libpq in the query of an address."""
-    return dict(_setting(piece) for piece in filter(None, urlsplit(address).query.split("&")))
+    pieces = (piece.partition("=") for piece in address.partition("?")[2].split("&"))
+    return {name: unquote(value) for name, _, value in pieces if name}
 
 
 def hosts(address: str) -> list[tuple[str, int]]:

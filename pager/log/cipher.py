@@ -1,6 +1,7 @@
 """AES-256-GCM: the only file that knows cryptography.
 
-A nonce is random. A number of a commit would not do: after a failover two commits have the same.
+A nonce is random. A number of a commit would not do: after a failover two commits have the same. Random ones are safe
+for 2 ** 32 rows of a key, and an agent writes some ten rows a turn; `selfpager rekey NAME` gives it a new key.
 """
 
 import os

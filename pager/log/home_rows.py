@@ -1,38 +1,40 @@
 """What a home in Postgres keeps beside its agents: values of programs, and which agents want to be visited."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from pager.log.postgres import Server
+from pager.log.rows import Rows
 from pager.store.schema import VERSION
 
 KNOWN = 10_000  # agents whose time this process remembers
 # An agent wants a visit when its time has come, or when its owner has died with it. Who takes it has as long as a lease
 # lasts to claim it: then it is offered again. What another one takes at this moment is passed over. Helpers, and agents
-# of formats that others know, are left out before the limit, which they would use up for ever.
+# of formats that others know, are left out before the limit, which they would use up for ever. What was at work comes
+# first and what was only open last: a worker that dies leaves hundreds of these.
 _TAKE = """
-    UPDATE selfpager.agents SET due = clock_timestamp() + make_interval(secs => %s)
+    UPDATE selfpager.agents SET due = clock_timestamp() + %s
     WHERE id IN (
         SELECT id FROM selfpager.agents
         WHERE ((due <= clock_timestamp()
                 AND (owner IS NULL OR lease_until < clock_timestamp() OR owner::json ->> 'worker' = %s))
-            OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL OR due <= clock_timestamp())))
+            OR (owner IS NOT NULL AND lease_until < clock_timestamp() AND (due IS NULL
+                OR due NOT BETWEEN clock_timestamp() AND clock_timestamp() + %s)))
             AND seq > 0 AND strpos(name, '/') = 0 AND format <= %s
-        ORDER BY due NULLS FIRST LIMIT %s FOR UPDATE SKIP LOCKED)
+        ORDER BY at_work DESC, due LIMIT %s FOR UPDATE SKIP LOCKED)
     RETURNING name"""
+_SET = "UPDATE selfpager.agents SET due = clock_timestamp() + %s::interval WHERE name = %s"
 _END = """
     UPDATE selfpager.agents a SET due = CASE
         WHEN %s AND EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id) THEN clock_timestamp()
-        ELSE %s::timestamptz END
+        ELSE clock_timestamp() + %s::interval END
     WHERE name = %s"""
 
 
 class HomeRows:
     """Values and visits in one Postgres."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._due: dict[str, datetime] = {}  # what this process knows to be stored, but for what is never due
+    def __init__(self, rows: Rows) -> None:
+        self._server, self._noted = rows.server, rows.noted
 
     def value(self, key: str) -> str | None:
         """Return a value; None if there is none."""
@@ -48,29 +50,33 @@ class HomeRows:
             transaction.rows("UPDATE selfpager.home SET value = %s WHERE key = %s", (value, key))
         return value
 
-    def set_due(self, name: str, at: datetime | None) -> None:
+    # Moments are those of the caller's clock: Postgres, whose clock may be another, is told how long it is until then.
+
+    def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Note when an agent wants to be visited; None if never."""
-        self._server.ask("UPDATE selfpager.agents SET due = %s WHERE name = %s", (at, name))
+        self._server.ask(_SET, (at and at - now, name))
         self._note(name, at)
 
     def take_due(self, limit: int) -> list[str]:
         """Return agents that want to be visited now. Nobody else gets them for as long as a lease lasts."""
-        values = (self._server.lease_seconds, self._server.worker, VERSION, limit)
-        found = [row[0] for row in self._server.ask(_TAKE, values)]
+        lease, worker = timedelta(seconds=self._server.lease_seconds), self._server.worker
+        found = [row[0] for row in self._server.ask(_TAKE, (lease, worker, lease, VERSION, limit))]
         for name in found:
-            self._due.pop(name, None)
+            self._noted.pop(name, None)
         return found
 
-    def end_work(self, name: str, due: datetime | None, *, takes_messages: bool, was_visited: bool) -> None:
+    def end_work(
+        self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, was_visited: bool
+    ) -> None:
         """Note when an agent wants to be visited next; at once while messages wait that it would take."""
-        if was_visited or self._due.get(name) != due:
-            self._server.ask(_END, (takes_messages, due, name))
+        if was_visited or self._noted.get(name) != due:
+            self._server.ask(_END, (takes_messages, due and due - now, name))
             self._note(name, due)
 
     def _note(self, name: str, due: datetime | None) -> None:
         if due is None:
-            self._due.pop(name, None)
+            self._noted.pop(name, None)
             return
-        if len(self._due) >= KNOWN:
-            self._due.clear()  # each is written once more
-        self._due[name] = due
+        if len(self._noted) >= KNOWN:
+            self._noted.clear()  # each is written once more
+        self._noted[name] = due

@@ -17,6 +17,7 @@ from threading import Thread
 from pager.errors import AgentLostError, StorageError, UnavailableError
 from pager.log import past
 from pager.log.claim import Claim
+from pager.log.copies import Copies
 from pager.log.leases import Leases
 from pager.log.pages import CHUNK_BYTES, chunk_of, pack_changes, pack_chunk
 from pager.log.rows import Rows
@@ -142,7 +143,8 @@ class Log:
 
     @property
     def _is_long(self) -> bool:
-        return self._restored.log_bytes > max(FOLD_BYTES, sum(self._restored.chunk_bytes.values()) // 2)
+        logged = self._restored.log_bytes  # chunks are many, and rarely counted
+        return logged > FOLD_BYTES and logged > sum(self._restored.chunk_bytes.values()) // 2
 
     def _note_fold(self) -> None:
         if self._folded is not None:
@@ -169,8 +171,11 @@ class Log:
         self._folding.start()
         return self._folding
 
-    def forget_past(self) -> None:
-        """Fold all that was committed, now, and drop the past: no row holds what was there. Raises StorageError."""
+    def forget_past(self) -> list[str]:
+        """Fold all that was committed, now, and drop the past: no row holds what was there, and no copy of a reader.
+
+        Returns the processes that have died with such a copy. Raises StorageError.
+        """
         assert self._database is not None
         self.settle()
         if not self._is_folding and self._restored.folded < self._seq:
@@ -183,6 +188,7 @@ class Log:
                 f"the log of {self._name!r} cannot be folded now. Try again; the ledger says what waits."
             )
         past.drop(self._rows.server, self._claim.agent, 0)
+        return Copies.of(self._rows.server).bring_past(self._claim.agent, self._seq)
 
     def _fold(self, held: Restored) -> None:
         sizes = dict[int, int]()

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pager.clock import Clock
-from pager.errors import AgentLostError, InUseError, NewerFormatError, NotFoundError, OlderFormatError
+from pager.errors import AgentLostError, InUseError, NewerFormatError, NoAgentError
 from pager.log.cache import Cache, root
 from pager.log.claim import Claim
 from pager.log.commands import CommandRows, seal_commands
+from pager.log.copy import Copy
 from pager.log.home_rows import HomeRows
 from pager.log.log import Log
 from pager.log.postgres import Server
@@ -36,7 +37,7 @@ class Agents(Places):
     def __init__(self, address: str) -> None:
         self._server = Server.at(address)
         self._rows = Rows(self._server)
-        self._home = HomeRows(self._server)
+        self._home = HomeRows(self._rows)
         self.address = self._server.public
 
     def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
@@ -67,20 +68,22 @@ class Agents(Places):
         """Replace a row."""
         return self._home.change_value(key, change)
 
-    def set_due(self, name: str, at: datetime | None) -> None:
+    def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Note it in the agent's row."""
-        self._home.set_due(name, at)
+        self._home.set_due(name, now, at)
 
     def take_due(self, now: datetime, limit: int) -> list[str]:
         """Take rows that are due on Postgres' clock."""
         return self._home.take_due(limit)
 
     def begin_work(self, name: str, now: datetime) -> None:
-        """Do nothing: if this process dies, the lease that it leaves says so."""
+        """Note it with the next renewal: if this process dies, the lease that it leaves says the rest."""
+        self._server.at_work.add(name)
 
     def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
         """Note it, if it is not noted already."""
-        self._home.end_work(name, due, takes_messages=takes_messages, was_visited=visited)
+        self._server.at_work.discard(name)
+        self._home.end_work(name, now, due, takes_messages=takes_messages, was_visited=visited)
 
     def advertise(self, url: str) -> None:
         """Name the address in every claim from now on."""
@@ -131,13 +134,13 @@ class PostgresPlace(Place):
         return state is not None and (state.seq > 0 or state.owner is not None)
 
     def identity(self) -> object:
-        """Return the number of the last commit: a reader has a copy of its own."""
-        state = self._rows.state(self._row_name)
-        return None if state is None else (state.agent, state.seq)
+        """Return the name: a reader follows whatever has it."""
+        return self._row_name
 
     def version(self) -> object:
         """Return the number of the last commit."""
-        return self.identity()
+        state = self._rows.state(self._row_name)
+        return None if state is None else (state.agent, state.seq)
 
     def open(self, clock: Clock) -> Opened:
         """Claim the agent, restore it, and log every commit from then on."""
@@ -159,6 +162,7 @@ class PostgresPlace(Place):
         return Opened(store, files.index, CommandRows(self._rows, claim.agent, restored.box, log), release)
 
     def _give_back(self, claim: Claim, log: Log | None, cache: Cache | None) -> None:
+        self._rows.server.at_work.discard(self._row_name)
         try:
             log.close() if log else self._rows.release(claim)
         finally:
@@ -196,29 +200,29 @@ class PostgresPlace(Place):
         return f"{self.name} is in use by {who}. Only one process can write to an agent: {way}.{ends}"
 
     def read(self, clock: Clock) -> Opened:
-        """Restore a copy of what was last committed."""
-        state = self._rows.state(self._row_name)
-        if state is None or not state.seq:
-            raise NotFoundError(f"there is no memory in {self.name}; Memory.open makes one.")
+        """Restore a copy of what was last committed, which then follows its owner."""
         cache = Cache()
+        copy: Copy | None = None
         try:
             files = AgentFiles(cache.path)
-            restored = self._rows.states.restore(state.agent, files.database)
-            try:
-                store = Store(files.database, clock, read_only=True)
-            except OlderFormatError:  # the copy is ours: its owner may go on with the older one
-                Store(files.database, clock).close()
-                store = Store(files.database, clock, read_only=True)
+            copy = Copy(self._rows, self._row_name, files.database)
+            store = Store(files.database, clock, read_only=True)
         except BaseException:
-            cache.close()
+            self._drop(copy, cache)
             raise
-        return Opened(store, files.index, CommandRows(self._rows, state.agent, restored.box), cache.close)
+        commands, release = CommandRows(self._rows, copy.agent), lambda: self._drop(copy, cache)
+        return Opened(store, files.index, commands, release, copy.follow, copy.attend)
+
+    def _drop(self, copy: Copy | None, cache: Cache) -> None:
+        cache.close()
+        if copy:
+            copy.close()
 
     def copy_to(self, file: Path) -> None:
         """Restore a copy of what was last committed, and copy that."""
         state, pending = self._rows.state(self._row_name), inbox.pack(self.commands)
         if state is None:
-            raise NotFoundError(f"there is no memory in {self.name}.")
+            raise NoAgentError(f"there is no memory in {self.name}.")
         with closing(Cache()) as cache:
             database = AgentFiles(cache.path).database
             self._rows.states.restore(state.agent, database)
@@ -228,7 +232,7 @@ class PostgresPlace(Place):
         """Restore an earlier state, as far back as `keep_days` reaches."""
         state = self._rows.state(self._row_name)
         if state is None or not state.seq:
-            raise NotFoundError(f"there is no memory in {self.name}.")
+            raise NoAgentError(f"there is no memory in {self.name}.")
         self._rows.states.restore(state.agent, aside.files.database, at)
 
     def change_key(self, clock: Clock) -> int:
@@ -247,10 +251,12 @@ class PostgresPlace(Place):
             held = [self._rows.states.restore(claim.agent, file) for claim, file in zip(claims, files, strict=True)]
             boxes = [each.box for each in held]
             with self._rows.server.transaction() as transaction:
-                transaction.rows("LOCK TABLE selfpager.commands IN SHARE ROW EXCLUSIVE MODE")
                 self._rows.keys.replace(transaction, claims[0].agent)
-                for claim, restored, file, old in zip(claims, held, files, boxes, strict=True):
+                for claim, restored, file in zip(claims, held, files, strict=True):
                     self._rows.states.seal_anew(transaction, claim, restored, file)
+                # From here on nobody sends a command, to any agent: it is the short part.
+                transaction.rows("LOCK TABLE selfpager.commands IN SHARE ROW EXCLUSIVE MODE")
+                for claim, restored, old in zip(claims, held, boxes, strict=True):
                     seal_commands(transaction, claim.agent, old, restored.box)
         self._rows.keys.forget_past()
         return len(claims)
@@ -265,7 +271,7 @@ class PostgresPlace(Place):
         """Return the commands in its rows."""
         state = self._rows.state(self._row_name)
         if state is None:
-            raise NotFoundError(f"there is no agent {self.name}.")
+            raise NoAgentError(f"there is no agent {self.name}.")
         return CommandRows(self._rows, state.agent)
 
     def helper(self, call_id: str) -> Place:
@@ -288,9 +294,11 @@ class PostgresPlace(Place):
     def remove(self, clock: Clock) -> None:
         """Claim the agent, and delete its rows, those of its helpers, and its key."""
         claim = self._claim(clock)
+        had_key = self._rows.keys.has(claim.agent)
         if not self._rows.remove(self._row_name, claim):
             raise AgentLostError(f"{self.name} was claimed by another process meanwhile; nothing was removed.")
-        self._rows.keys.forget_past()
+        if had_key:
+            self._rows.keys.forget_past()
 
     def discard(self) -> None:
         """Delete its rows, if nobody has it open."""

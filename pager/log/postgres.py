@@ -39,7 +39,8 @@ except ImportError:
 
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]
-_BYTEA, _BIGINT, _UUID = 17, 20, 2950  # the numbers of these types, in every Postgres
+# The number of its type in every Postgres, and the form in which it is sent.
+_TYPES = {bytes: (17, Format.BINARY), int: (20, Format.TEXT), uuid.UUID: (2950, Format.BINARY)}
 CONNECTIONS = 8  # of a process, to one address
 FAILURE_SECONDS = 30.0  # then it is worth another try
 
@@ -68,20 +69,21 @@ class _Limited(Connection[TupleRow]):
 
         Each commit runs it: what psycopg does around other statements takes as long as Postgres takes for this one.
         """
-        types, formats, data = zip(*(_on_the_wire(value) for value in values), strict=True)
         if sql not in self._statements:
             name, numbers = b"selfpager%d" % len(self._statements), count(1)
             query = re.sub("%[sb]", lambda _: f"${next(numbers)}", sql)
-            self.pgconn.send_prepare(name, query.encode(), types)
+            kinds = [_TYPES[type(value)] for value in values]
+            self.pgconn.send_prepare(name, query.encode(), [oid for oid, _ in kinds])
             self._result()
-            self._statements[sql] = name
-        self.pgconn.send_query_prepared(self._statements[sql], data, formats)
+            self._statements[sql] = (name, [format_ for _, format_ in kinds])
+        name, formats = self._statements[sql]
+        self.pgconn.send_query_prepared(name, [*map(_on_the_wire, values)], formats)
         result = self._result()
         return result.get_value(0, 0) if result.ntuples else None
 
     @cached_property
-    def _statements(self) -> dict[str, bytes]:
-        return {}  # SQL -> its name
+    def _statements(self) -> dict[str, tuple[bytes, list[Format]]]:
+        return {}  # SQL -> its name, and the form of its values
 
     def _result(self) -> PGresult:
         results = self.wait(execute(self.pgconn))
@@ -103,13 +105,8 @@ class _Limited(Connection[TupleRow]):
             raise _UnconfirmedError("it stopped waiting for its synchronous standby")
 
 
-def _on_the_wire(value: int | uuid.UUID | bytes) -> tuple[int, Format, bytes]:
-    """Return the type of a value in Postgres, and its form."""
-    if isinstance(value, bytes):
-        return _BYTEA, Format.BINARY, value
-    if isinstance(value, int):
-        return _BIGINT, Format.TEXT, b"%d" % value
-    return _UUID, Format.BINARY, value.bytes
+def _on_the_wire(value: int | uuid.UUID | bytes) -> bytes:
+    return b"%d" % value if isinstance(value, int) else value.bytes if isinstance(value, uuid.UUID) else value
 
 
 class Transaction:
@@ -148,6 +145,7 @@ class Server:
         self.public = public_address(address)
         self.worker = uuid.uuid4().hex  # tells this process from others
         self.left: dict[int, uuid.UUID] = {}  # agent -> the claim that this process gave up, as Postgres may not know
+        self.at_work = set[str]()  # agents for which this process does something
         self.advertised = ""  # where this process takes requests for the agents that it owns
         self._address, options = split_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]

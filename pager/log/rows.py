@@ -9,7 +9,8 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from pager.log.claim import Claim
 from pager.log.keys import Keys
@@ -44,6 +45,19 @@ _MORE = "INSERT INTO selfpager.commits VALUES (%s, %s, %s, clock_timestamp(), %b
 _CREATE = """
     WITH made AS (INSERT INTO selfpager.agents (name) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id)
     INSERT INTO selfpager.bases SELECT id, 0, clock_timestamp(), 0, '' FROM made"""
+# The moment of a commit tells it from another one of that number, which a standby made that lacked it.
+_AT = """coalesce((SELECT at FROM selfpager.commits WHERE agent = a.id AND seq = {0} AND part = 0),
+    (SELECT at FROM selfpager.bases WHERE agent = a.id AND seq = {0}))"""
+_POSITION = f"SELECT id, seq, {_AT.format('a.seq')}, {_AT.format('%s')} FROM selfpager.agents a WHERE name = %s"
+
+
+class Position(NamedTuple):
+    """How far the commits of an agent go."""
+
+    agent: int
+    seq: int
+    at: datetime | None  # the moment of the last commit
+    at_before: datetime | None  # that of the commit that was asked for; None if nothing is known of it any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +78,7 @@ class Rows:
         self.server = server
         self.keys = Keys(server)
         self.states = States(server, self.keys)
+        self.noted: dict[str, datetime] = {}  # when agents are due, as this process has stored it as their owner
 
     def names(self, begin: str, limit: int | None, tenant: str | None) -> list[str]:
         """Return the names of agents that are not helpers, sorted: those of a tenant ("" for none), or all."""
@@ -91,6 +106,11 @@ class Rows:
         agent, seq, format_, owner, seconds = found[0]
         return State(agent, seq, format_, json.loads(owner) if owner else None, seconds)
 
+    def position(self, name: str, seq: int) -> Position | None:
+        """Return how far the commits of an agent go, and what is known of commit `seq`; None if there is no agent."""
+        found = self.server.ask(_POSITION, (seq, seq, name))
+        return Position(*found[0]) if found else None
+
     # ownership
 
     def create(self, name: str) -> None:
@@ -99,6 +119,7 @@ class Rows:
 
     def claim(self, name: str, owner: Mapping[str, Any]) -> Claim | None:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
+        self.noted.pop(name, None)  # another owner may have stored another time
         mine, lease, left = uuid.uuid4(), self.server.lease_seconds, self.server.left
         values = (mine, json.dumps(owner), lease, name, VERSION, [mine, *left.values()])
         found = self.server.ask(_CLAIM, values)
@@ -110,12 +131,13 @@ class Rows:
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
         """Renew leases. Return agent -> claim and whether commands wait, of those that are still ours."""
         sql = f"""{_QUICK}
-                 UPDATE selfpager.agents a SET lease_until = clock_timestamp() + make_interval(secs => %s)
+                 UPDATE selfpager.agents a SET lease_until = clock_timestamp() + make_interval(secs => %s),
+                     at_work = a.name = ANY (%s::text[])
                  FROM unnest(%s::bigint[], %s::uuid[]) AS mine (id, claim), quick
                  WHERE a.id = mine.id AND a.claim = mine.claim
                  RETURNING a.id, a.claim, EXISTS (SELECT FROM selfpager.commands c WHERE c.agent = a.id)"""
         agents, ids = [each.agent for each in claims], [each.id for each in claims]
-        found = self.server.ask(sql, (self.server.lease_seconds, agents, ids))
+        found = self.server.ask(sql, (self.server.lease_seconds, list(self.server.at_work), agents, ids))
         return {agent: (claim, waits) for agent, claim, waits in found}
 
     def release(self, claim: Claim, *, unfinished: bool = False) -> None:
@@ -124,7 +146,8 @@ class Rows:
         has ended."""
         values = (claim.agent, claim.id)
         released = f"""{_QUICK}
-            UPDATE selfpager.agents SET owner = NULL, due = CASE WHEN %s THEN clock_timestamp() ELSE due END
+            UPDATE selfpager.agents SET owner = NULL, at_work = false,
+                due = CASE WHEN %s THEN clock_timestamp() ELSE due END
             FROM quick WHERE id = %s AND claim = %s RETURNING id"""
         self.server.left[claim.agent] = claim.id
         deleted = "DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0"

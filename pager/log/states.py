@@ -7,15 +7,15 @@ past.py says which of them are kept.
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from pager.errors import AgentLostError, NotFoundError, RejectedError
+from pager.errors import AgentLostError, NoAgentError, RejectedError
 from pager.log import past
 from pager.log.claim import Claim
 from pager.log.keys import Keys
@@ -26,6 +26,7 @@ from pager.safety import foreign_files
 from pager.store.schema import VERSION
 
 CHUNKS_AT_ONCE = 64  # read: some megabytes
+PageBefore = Callable[[int, int], bytes]  # of a page and its size: its content
 
 _CHUNK = """
     INSERT INTO selfpager.chunks VALUES (%s, %s, %s, %b)
@@ -116,7 +117,7 @@ class States:
             if at is not None and (not found or not found[0][0]):
                 raise past.too_early(reading, agent)
             if not found:
-                raise NotFoundError("the agent was removed a moment ago.")
+                raise NoAgentError("the agent was removed a moment ago.")
             last, seq, size_bytes, versions = found[0]
             restored = Restored(seq, seq, size_bytes, box=box)
             if seq:
@@ -125,6 +126,18 @@ class States:
             _restore_commits(reading, agent, restored, last, target)
             target.truncate(restored.size_bytes)
             return restored
+
+    def changes_since(
+        self, agent: int, held: Restored, last: int, before: PageBefore
+    ) -> tuple[Restored, dict[int, bytes]] | None:
+        """Return the state after commit `last`, and the pages that differ from a state before it, which `before` reads.
+
+        Returns None if commits in between are packed, or not stored any more.
+        """
+        newer = replace(held, changed_chunks=set())
+        commits = past.unpacked(self._server.ask, agent, held.box, held.seq, last)
+        pages = _read_commits(commits, newer, before)
+        return (newer, pages) if newer.seq == last else None
 
     def upload(self, contents: Iterable[Content]) -> None:
         """Create agents, each after its owner, all or none. Raises RejectedError if one of these names is taken."""
@@ -199,25 +212,37 @@ def _restore_base(reading: Transaction, agent: int, restored: Restored, target: 
 
 def _restore_commits(reading: Transaction, agent: int, restored: Restored, last: int, target: BinaryIO) -> None:
     """Put the commits up to the last one on top of a base."""
-    pages = dict[int, bytes]()
 
     def before(page: int, page_bytes: int) -> bytes:
-        if page in pages:
-            return pages[page]
         target.seek((page - 1) * page_bytes)
         return target.read(page_bytes)
 
-    for seq, size_bytes, content in past.commits(reading, agent, restored.box, restored.seq, last):
-        if seq > restored.seq + 1:
-            break
-        restored.seq = seq
-        restored.log_bytes += size_bytes
-        changed, size_pages = unpack_changes(content, before)
-        pages |= changed
-        restored.size_bytes = size_pages * len(next(iter(changed.values())))
+    commits = past.commits(reading, agent, restored.box, restored.seq, last)
+    pages = _read_commits(commits, restored, before)
     if restored.seq != last:
         raise damaged(f"commit {restored.seq + 1} is missing")
     for page, data in pages.items():
         restored.changed_chunks.add(chunk_of(page, len(data)))
         target.seek((page - 1) * len(data))
         target.write(data)
+
+
+def _read_commits(commits: Iterable[past.Commit], held: Restored, before: PageBefore) -> dict[int, bytes]:
+    """Return the pages as they are after these commits, which follow `held`, up to the first that is missing.
+
+    `held` is the state after them.
+    """
+    pages = dict[int, bytes]()
+
+    def newest(page: int, page_bytes: int) -> bytes:
+        return pages.get(page) or before(page, page_bytes)
+
+    for seq, size_bytes, content in commits:
+        if seq > held.seq + 1:
+            break
+        held.seq = seq
+        held.log_bytes += size_bytes
+        changed, size_pages = unpack_changes(content, newest)
+        pages |= changed
+        held.size_bytes = size_pages * len(next(iter(changed.values())))
+    return pages

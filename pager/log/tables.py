@@ -13,6 +13,7 @@ CREATE = (
         claim uuid,                             -- its id: a claim whose answer was lost is found again
         owner text,                             -- JSON: who claimed it; null while nobody has
         lease_until timestamptz,                -- from then on others may claim it
+        at_work boolean NOT NULL DEFAULT false, -- at the last renewal: who takes over begins with these
         due timestamptz,                        -- when it wants to be visited by whoever works for it; null if never
         seq bigint NOT NULL DEFAULT 0,          -- the number of the last commit
         folded bigint NOT NULL DEFAULT 0        -- commits up to this one are in the newest base
@@ -56,6 +57,14 @@ CREATE = (
         command bytea NOT NULL,                 -- JSON, as in a file of an inbox, see seal.py
         PRIMARY KEY (agent, id)
     )""",
+    """CREATE TABLE IF NOT EXISTS selfpager.copies (
+        id uuid PRIMARY KEY,
+        agent bigint NOT NULL,                  -- a reader has a copy of it, in a file of its own
+        holder text NOT NULL,                   -- its process, for people
+        awaited bigint,                         -- a purge waits until the copy has this commit; null if none does
+        lease_until timestamptz NOT NULL        -- from then on its process counts as dead
+    )""",
+    "CREATE INDEX IF NOT EXISTS copies_of ON selfpager.copies (agent)",
     # Without its row here an encrypted agent cannot be read by anybody.
     """CREATE TABLE IF NOT EXISTS selfpager.keys (
         agent bigint PRIMARY KEY REFERENCES selfpager.agents ON DELETE CASCADE,  -- its helpers have the same key

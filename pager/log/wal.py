@@ -10,6 +10,7 @@ log's header and its checksum, which goes over all frames before it, is right. T
 
 import os
 import struct
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from pager.errors import StorageError
 
 HEADER_BYTES = 32
 FRAME_HEADER_BYTES = 24
+PAGES_AT_ONCE = 32  # most commits have a dozen
 _HEADER = struct.Struct(">8I")  # magic, format, page size, checkpoints, two salts, two checksums
 _FRAME = struct.Struct(">6I")  # page, size of the database after a commit, two salts, two checksums
 _MAGIC = 0x377F0682  # with 1 added its checksums are over big-endian words
@@ -54,6 +56,7 @@ class WalReader:
         self._header = b""  # that was found right
         self._at: _Position | None = None
         self._places = dict[int, int]()  # of what was passed since SQLite began the log anew
+        self._last: Mapping[int, bytes] = {}  # of these pages those that were passed last: most of them change again
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
@@ -66,13 +69,14 @@ class WalReader:
         if not self._is_same_log(changes):
             self._places.clear()
         self._places |= changes.places
+        self._last = changes.pages if len(changes.pages) <= PAGES_AT_ONCE else {}
         self._at = changes.end
 
     def before(self, page: int, changes: Changes) -> bytes | None:
         """Return the content of a page before these changes; None if the database file holds it."""
         if not self._is_same_log(changes) or page not in self._places:
             return None
-        return os.pread(self._file, len(changes.pages[page]), self._places[page])
+        return self._last.get(page) or os.pread(self._file, len(changes.pages[page]), self._places[page])
 
     def _is_same_log(self, changes: Changes) -> bool:
         return self._at is not None and self._at.salts == changes.end.salts
@@ -99,7 +103,7 @@ class WalReader:
         found, pending = dict[int, tuple[int, bytes]](), dict[int, tuple[int, bytes]]()
         size_pages, end, offset, checksum = 0, at, at.offset, at.checksum
         salted = struct.pack(">2I", *at.salts)
-        many = 32  # frames at once; most commits have a dozen
+        many = PAGES_AT_ONCE
         while True:
             raw = os.pread(self._file, frame_bytes * many, offset)
             count = len(raw) // frame_bytes

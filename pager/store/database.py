@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from pager.errors import NewerFormatError, NotFoundError, OlderFormatError, PagerError, RejectedError, StorageError
+from pager.errors import NewerFormatError, NoAgentError, OlderFormatError, PagerError, RejectedError, StorageError
 from pager.safety import foreign_files, forks
 from pager.safety.sources import names_one, stored_name
 from pager.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
@@ -76,8 +76,8 @@ class CommitLog(Protocol):
         """Return when nothing reads the file in the background."""
         ...
 
-    def forget_past(self) -> None:
-        """Return when the log holds no earlier state. Raises StorageError."""
+    def forget_past(self) -> list[str]:
+        """Return when nobody has an earlier state: the processes that have died with one. Raises StorageError."""
         ...
 
 
@@ -249,7 +249,7 @@ class Database:
         if version == VERSION:
             return
         if self.read_only and version == 0:  # its making was interrupted
-            raise NotFoundError(f"there is no memory in {self.path} yet; Memory.open makes one.")
+            raise NoAgentError(f"there is no memory in {self.path} yet; Memory.open makes one.")
         if self.read_only:
             way = "open it once for writing to bring it up"
             raise OlderFormatError(f"{self.path} has the older format {version}; {way}.")
@@ -434,10 +434,12 @@ class Database:
             busy, pages, copied = self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         return not busy and pages == copied
 
-    def forget_past(self) -> None:
-        """Erase earlier states from the commit log, if there is one. Raises StorageError."""
-        if self._log is not None:
-            self._log.forget_past()
+    def forget_past(self) -> list[str]:
+        """Erase earlier states from the commit log, if there is one, and from what reads it.
+
+        Returns the processes that have died with such a state. Raises StorageError.
+        """
+        return self._log.forget_past() if self._log is not None else []
 
     def refuse(self, error: PagerError) -> None:
         """Raise this error at every further statement: the file is not the truth any more."""

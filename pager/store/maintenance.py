@@ -329,14 +329,17 @@ class MaintenanceTable:
         self._db.vector_changes += 1
         self._db.run("DELETE FROM vectors WHERE fact = ?", (fact,))
 
-    def erase_freed(self) -> None:
-        """Erase what freed pages and the log still hold. Raises StorageError while a reader reads an old state."""
+    def erase_freed(self) -> list[str]:
+        """Erase what freed pages and the log still hold. Return the processes that have died with a copy of it.
+
+        Raises StorageError while a reader reads an old state.
+        """
         self._db.run("VACUUM")
         if not self._db.checkpoint(truncate=True):
             way = "Close the readers (a debug view, a backup) and open the agent again: it finishes by itself"
             why = "cannot finish while another process reads an old state"
             raise StorageError(f"the purge of {self._db.path} {why}. {way}.")
-        self._db.forget_past()
+        return self._db.forget_past()
 
     def copy_to(self, file: Path, values: Mapping[str, str]) -> None:
         """Copy what is committed into an empty file, and store further values in the copy. Raises StorageError."""

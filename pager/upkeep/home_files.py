@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import get_ident
 
 from pager.errors import StorageError
 from pager.safety import foreign_files
@@ -72,7 +73,7 @@ def due(home: Path) -> dict[str, datetime]:
 
 
 def _replace(file: Path, text: str, *, syncs: bool) -> None:
-    aside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    aside = file.with_name(f".{file.name}.{os.getpid()}.{get_ident()}.tmp")
     aside.unlink(missing_ok=True)
     with open(aside, "xb", opener=foreign_files.private) as written:
         written.write(text.encode())

@@ -82,14 +82,21 @@ def send_command(directory: str | Path, kind: str, arguments: Mapping[str, Any],
     return send(CommandFiles(AgentFiles(require_path(directory, "the agent's directory"))), kind, arguments, clock)
 
 
-def send(commands: Commands, kind: str, arguments: Mapping[str, Any], clock: Clock | None = None) -> str:
-    """Leave a command for the owner of an agent. Return its id."""
+def send(
+    commands: Commands, kind: str, arguments: Mapping[str, Any], clock: Clock | None = None, command: str = ""
+) -> str:
+    """Leave a command for the owner of an agent. Return its id: a new one, or `command`, which `new_id` has made."""
     _validate(kind, arguments)
     text = dump(clean({"kind": kind, "arguments": dict(arguments)}))
-    sent = f"{to_micros((clock or SystemClock()).now()):020d}-{os.getpid()}-{next(_numbers):06d}"
-    command = commands.new_id(sent)
+    command = command or new_id(commands, clock)
     commands.write(command, text)
     return command
+
+
+def new_id(commands: Commands, clock: Clock | None = None) -> str:
+    """Return the id of a command that is sent now."""
+    sent = f"{to_micros((clock or SystemClock()).now()):020d}-{os.getpid()}-{next(_numbers):06d}"
+    return commands.new_id(sent)
 
 
 def pending_commands(directory: str | Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pager.clock import Clock
-from pager.errors import NotFoundError, RejectedError, StorageError
+from pager.errors import NoAgentError, RejectedError, StorageError
 from pager.safety import foreign_files
 from pager.store import Store
 from pager.store.files import AgentFiles
@@ -33,6 +33,8 @@ class Opened(NamedTuple):
     vectors: Path  # the directory of the vector index
     commands: Commands
     release: Callable[[], None]  # to be called when the store was closed
+    follow: Callable[[], bool] = lambda: False  # brings a reader's copy up to date; True if it is another one now
+    attend: Callable[[Callable[[], object]], None] = lambda _: None  # calls this when others wait for a copy to follow
 
 
 class Place(ABC):
@@ -51,7 +53,8 @@ class Place(ABC):
 
     @abstractmethod
     def identity(self) -> object:
-        """Return a value that is another one after an open reader has to be opened again to see what is there."""
+        """Return a value that is another one after an open reader has to be opened again to see what is there. May
+        raise OSError if there is nothing."""
 
     @abstractmethod
     def version(self) -> object:
@@ -63,7 +66,7 @@ class Place(ABC):
 
     @abstractmethod
     def read(self, clock: Clock) -> Opened:
-        """Open it for reading. Raises NotFoundError if there is none."""
+        """Open it for reading. Raises NoAgentError if there is none."""
 
     @abstractmethod
     def restore(self, at: datetime, aside: "Directory") -> None:
@@ -175,7 +178,7 @@ class Directory(Place):
             why = f"cannot be read ({error.strerror}). Give another directory"
             raise StorageError(f"{self.files.directory} {why}.") from None
         if not exists:
-            raise NotFoundError(f"there is no memory in {self.files.directory}; Memory.open makes one.")
+            raise NoAgentError(f"there is no memory in {self.files.directory}; Memory.open makes one.")
         return Opened(Store(self.files.database, clock, read_only=True), self.files.index, self.commands, lambda: None)
 
     def restore(self, at: datetime, aside: "Directory") -> None:
@@ -287,7 +290,7 @@ class Places(ABC):
         """Replace a value by what `change` makes of it, while no other process changes it. Return it."""
 
     @abstractmethod
-    def set_due(self, name: str, at: datetime | None) -> None:
+    def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Note when an agent wants to be visited by whoever works for the agents here; None if never."""
 
     @abstractmethod
@@ -352,7 +355,7 @@ class Directories(Places):
         """Replace a file."""
         return home_files.change_value(self._path, key, change)
 
-    def set_due(self, name: str, at: datetime | None) -> None:
+    def set_due(self, name: str, now: datetime, at: datetime | None) -> None:
         """Write a file, or delete it."""
         home_files.set_due(self._path, name, at)
 
@@ -363,13 +366,13 @@ class Directories(Places):
 
     def begin_work(self, name: str, now: datetime) -> None:
         """Want a visit at once, until the work has ended."""
-        self.set_due(name, now)
+        self.set_due(name, now, now)
 
     def end_work(self, name: str, now: datetime, due: datetime | None, *, takes_messages: bool, visited: bool) -> None:
         """Look for messages after the file was written: one that comes now writes it again."""
-        self.set_due(name, due)
+        self.set_due(name, now, due)
         if takes_messages and self.place(name).commands.ids():
-            self.set_due(name, now)
+            self.set_due(name, now, now)
 
     def advertise(self, url: str) -> None:
         """Do nothing: one process has the directory."""

@@ -226,13 +226,16 @@ _ELEMENT = re.compile(r'<(?P<name>pinned|request) page_id="(?P<page>\w+)"')
 def finish(store: Store, facts: FactVectors | None, index: Directory) -> None:
     """Rebuild what was derived from the purged text, and erase freed bytes. Safe to repeat."""
     rebuild_words(store)
-    store.maintenance.erase_freed()
+    dead = set(store.maintenance.erase_freed())
     if facts is not None:
         with suppress(EmbedderUnavailableError):
             facts.embed_pending(AT_ONCE)  # facts that quoted the text were rewritten
         facts.clear("a purge")
     else:
         index.clear()  # from a time with an embedder
+    for who in sorted(dead):
+        why = "which has died, may have left a copy of what was purged. It is deleted when a selfpager is used there"
+        store.ledger.write("error", reason=f"{who}, {why}.")
     store.settings.put("purging", None)
     store.maintenance.erase_freed()
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -55,6 +55,8 @@ class Worker:
         options = ["--port", str(port), "--advertise", self.url, "--json"]
         with log.open("ab") as errors:
             self.process = subprocess.Popen([*command, *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors)
+
+    def wait_until_it_answers(self) -> None:
         assert self.process.stdout
         assert json.loads(self.process.stdout.readline())["address"] == self.url
 
@@ -93,7 +95,7 @@ class Fleet:
 
     @classmethod
     @contextmanager
-    def of(cls, postgres: Postgres, work: Path, base_url: str, **options: float) -> Generator[Self]:
+    def of(cls, postgres: Postgres, work: Path, base_url: str, **options: Any) -> Generator[Self]:
         with ExitStack() as opened:
             yield cls(postgres, postgres.address(**options), work, base_url, opened)
 
@@ -103,6 +105,8 @@ class Fleet:
         for _ in range(count):
             found.append(Worker([*command, *options], self._key, self._work / "log"))
             self._opened.callback(found[-1].end, signal.SIGKILL)
+        for worker in found:
+            worker.wait_until_it_answers()
         return found
 
     def know(self, count: int, worker: Worker) -> None:

@@ -47,6 +47,16 @@ def test_a_daily_run_comes_once_on_days_when_clocks_change(fields: str) -> None:
         )
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("fields", ["30 2 * * *", "45 1,2 * * *", "*/20 * * * *"])
+def test_the_next_run_is_never_over_in_an_hour_that_comes_twice_either(fields: str, zone: str) -> None:
+    cron = Cron.read(f"{fields} {zone}")
+    for autumn in (AUTUMN, datetime(2026, 10, 31, tzinfo=UTC), datetime(2026, 4, 4, tzinfo=UTC)):
+        for minutes in range(0, 2 * 1440, 7):
+            moment = (autumn + timedelta(minutes=minutes)).astimezone(cron.zone)
+            assert cron.next_after(moment).astimezone(UTC) > moment.astimezone(UTC)
+
+
 def test_a_run_of_each_minute_that_was_away_for_years_is_found_at_once() -> None:
     cron, until = Cron.read("* * * * *"), datetime(2026, 11, 20, 8, 30, 15, tzinfo=UTC)
     assert cron.newest(datetime(1999, 1, 1, tzinfo=UTC), until) == until.replace(second=0)

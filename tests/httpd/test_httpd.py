@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from agents import httpd
 from agents.httpd import ForbiddenError, HttpServer, check_caller
 from pager.errors import RejectedError
 
 ROOT = Path(__file__).parents[2]
+ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class App:
@@ -40,6 +42,22 @@ class App:
 def asked(url: str) -> bytes:
     with urllib.request.urlopen(url, timeout=60) as response:
         return response.read()
+
+
+@pytest.mark.parametrize("before", [b"", ASK])
+@pytest.mark.parametrize("part", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n"])
+def test_a_request_that_does_not_come_is_not_waited_for(
+    before: bytes, part: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(httpd, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(httpd, "IDLE_SECONDS", 1)
+    with HttpServer(App()) as server, socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(before)
+        answer = b""
+        while before and not answer.endswith(b"0\r\n\r\n"):
+            answer += connection.recv(1000)
+        connection.sendall(part)
+        assert connection.recv(1000) == b""  # it is closed
 
 
 def test_it_answers_when_it_has_started_and_ends_its_application() -> None:

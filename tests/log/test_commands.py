@@ -1,9 +1,11 @@
-"""Every command works on a home in Postgres as it does on a directory, and prints no password."""
+"""Every command works on a directory and on a home in Postgres, and does the same there. It prints no password."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +14,11 @@ import pytest
 from agents import Agent
 from agents.view.readers import Readers
 from agents.view.serving import ViewServer
-from pager import Home, Memory, RejectedError
+from pager import BlockSpec, Home, Memory, RejectedError
 from pager.clock import SystemClock
-from tests.support.cli import Done, command_line, write_agent
+from pager.log.place import Agents
+from pager.upkeep.place import Directories
+from tests.support.cli import Done, command_line, environment, write_agent
 from tests.support.postgres import end_leases, rows_of
 from tests.upkeep.test_helpers import check_helpers, export_with_helpers
 from tests.view.asking import api
@@ -22,14 +26,28 @@ from tests.view.asking import api
 Command = Callable[..., Done]
 
 
+@pytest.fixture(params=["directory", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the place of a home, once of each kind."""
+    return str(tmp_path / "home") if request.param == "directory" else request.getfixturevalue("address")
+
+
 @pytest.fixture
-def command(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command on the home in Postgres, in a folder of its own."""
+def home(where: str) -> Home:
+    return Home(where)
+
+
+in_postgres = pytest.mark.parametrize("where", ["postgres"], indirect=True)
+
+
+@pytest.fixture
+def command(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command on the home, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     write_agent(tmp_path, "archival: {embedder: none}\n")
 
     def run(*arguments: str, said: str = "", code: int = 0) -> Done:
-        done = command_line(*arguments, "--home", address, said=said)
+        done = command_line(*arguments, "--home", where, said=said)
         assert done.code == code, done
         return done
 
@@ -66,6 +84,51 @@ def test_a_life_with_every_command(command: Command, home: Home, tmp_path: Path)
     assert home.names() == ["x"]
 
 
+def test_a_mirror_is_written_edited_and_taken_back(command: Command, home: Home, tmp_path: Path) -> None:
+    with home.open("x", embedder=None, core={"human": BlockSpec(value="Dana.")}) as memory:
+        memory.archive("The window, please.", key="seat")
+    assert command("export", "x", "notes/").out == "notes mirrors x.\n"
+    [file] = [path for path in (tmp_path / "notes").rglob("*.md") if "The window" in path.read_text("utf-8")]
+    file.write_text(file.read_text("utf-8").replace("The window", "The aisle"), "utf-8")
+    command("import", "notes/")
+    with home.read("x") as reader:
+        assert [row.fact.text for row in reader.inspect.facts("current").rows] == ["The aisle, please."]
+
+
+def test_a_client_over_mcp_sees_what_the_agent_stores_meanwhile(where: str, home: Home) -> None:
+    mcp = pytest.importorskip("mcp", reason="needs mcp: pip install 'selfpager[mcp]'")
+    arguments = ["-m", "agents", "mcp", "x", "--home", where]
+    server = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=environment())
+
+    async def run(memory: Memory) -> None:
+        async with mcp.Client(server) as client:
+            for number in range(2):
+                memory.archive(f"tram {number}")
+                answer = await client.call_tool("search_archive", {"query": f"tram {number}"})
+                assert f": tram {number}" in str(answer.content)
+
+    with home.open("x", embedder=None) as memory:
+        asyncio.run(run(memory))
+
+
+def test_a_task_goes_on_where_it_was(command: Command, home: Home, tmp_path: Path) -> None:
+    write_agent(tmp_path, "archival: {embedder: none}\nlimits: {max_steps: 1}\n")
+    (tmp_path / "ok.yaml").write_text("- {otherwise: true, say: I look.}\n", "utf-8")
+    command("run", "x.yaml", "Find it.", code=3)
+    write_agent(tmp_path, "archival: {embedder: none}\n")
+    (tmp_path / "ok.yaml").write_text("- call: {task_done: {summary: Found it.}}\n", "utf-8")
+    assert "Found it." in command("run", "x.yaml", "--resume").out
+    with home.read("x") as reader:
+        assert reader.page_text("s1") == "Find it."
+
+
+def test_a_start_asks_for_one_name_only(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be ten thousand."""
+    for places in (Directories, Agents):
+        monkeypatch.setattr(places, "names", lambda *_: pytest.fail("all names were asked for"))
+    command("chat", "x.yaml", "--quiet", said="hello\n")
+
+
 def test_a_sleep_is_proposed_applied_and_undone(command: Command, home: Home) -> None:
     with home.open("x", embedder=None) as memory:
         memory.archive("The window, please.")
@@ -86,17 +149,19 @@ def test_an_import_that_fails_leaves_nothing(command: Command, home: Home, tmp_p
     assert not home.place("bad").is_taken()
 
 
+@in_postgres
 def test_a_task_is_run_and_its_agent_can_be_imported_into_a_directory(
     command: Command, home: Home, tmp_path: Path
 ) -> None:
     (tmp_path / "ok.yaml").write_text("- call: {task_done: {summary: Found it.}}\n", "utf-8")
     assert "Found it." in command("run", "x.yaml", "Find it.").out
     command("export", "x", str(tmp_path / "x.db"))
-    assert command_line("import", str(tmp_path / "x.db"), "--home", str(tmp_path / "home")).code == 0
-    with Home(tmp_path / "home").read("x") as there, home.read("x") as here:
+    assert command_line("import", str(tmp_path / "x.db"), "--home", str(tmp_path / "other")).code == 0
+    with Home(tmp_path / "other").read("x") as there, home.read("x") as here:
         assert there.page_text("s1") == here.page_text("s1")
 
 
+@in_postgres
 @pytest.mark.parametrize("names", [("postgres", "postgres"), ("postgres", "directory"), ("directory", "postgres")])
 def test_helpers_come_with_their_agent_from_one_home_to_another(home: Home, tmp_path: Path, names: list[str]) -> None:
     homes = {"postgres": home, "directory": Home(tmp_path / "home")}
@@ -108,6 +173,7 @@ def test_helpers_come_with_their_agent_from_one_home_to_another(home: Home, tmp_
         target.import_file(tmp_path / "one.db", "back0")
 
 
+@in_postgres
 def test_an_import_is_there_with_its_helpers_or_not_at_all(home: Home, tmp_path: Path) -> None:
     [file, _] = export_with_helpers(Home(tmp_path / "home"), tmp_path)
     with (
@@ -121,6 +187,7 @@ def test_an_import_is_there_with_its_helpers_or_not_at_all(home: Home, tmp_path:
     check_helpers(home, "y")
 
 
+@in_postgres
 def test_a_name_that_was_begun_and_left_is_free_for_an_import(address: str, home: Home, tmp_path: Path) -> None:
     [file, _] = export_with_helpers(Home(tmp_path / "home"), tmp_path)
     rows = rows_of(address)
@@ -153,11 +220,11 @@ def test_commands_of_a_conversation_see_what_was_said_in_it(command: Command, ho
         assert reader.inspect.events()["withdraw"] == 2
 
 
-def test_an_agent_is_loaded_with_an_address(address: str, tmp_path: Path) -> None:
+def test_an_agent_is_loaded_with_an_address(where: str, tmp_path: Path) -> None:
     write_agent(tmp_path, "archival: {embedder: none}\n")
-    with Agent.load(tmp_path / "x.yaml", home=address) as agent:
+    with Agent.load(tmp_path / "x.yaml", home=where) as agent:
         assert agent.turn("hello").text == "ok"
-    with Agent.load(tmp_path / "x.yaml", environ={"SELFPAGER_HOME": address}) as agent:
+    with Agent.load(tmp_path / "x.yaml", environ={"SELFPAGER_HOME": where}) as agent:
         assert agent.turn("hello again").text == "ok"
         assert agent.memory.page_text("s3") == "hello again"
 
@@ -236,6 +303,7 @@ def test_a_command_takes_effect_once_whenever_its_row_is_deleted(home: Home) -> 
     assert home.pending("x") == []
 
 
+@in_postgres
 def test_an_agent_as_it_was_new_keys_and_the_end(
     command: Command, home: Home, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import base64
 import zlib
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agents.serve.errors import as_api_error
-from pager import Home, Memory, RejectedError, StorageError
+from pager import Home, Memory, StorageError
 from pager.errors import UnavailableError
 from pager.log import commands as commands_module
 from pager.log import log as log_module
 from pager.log import past as past_module
 from pager.log import states as states_module
 from pager.log.keys import FILE_VARIABLE, VARIABLE, master_keys
+from pager.log.postgres import Transaction
 from tests.log.test_past import now
 from tests.log.test_restore import fold, rows_of
 
@@ -35,6 +38,7 @@ def master(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Return the file with the master keys."""
     file = tmp_path / "master"
     file.write_text(f"{FIRST}\n")
+    file.chmod(0o600)
     monkeypatch.setenv(FILE_VARIABLE, str(file))
     return file
 
@@ -125,6 +129,9 @@ SWAPS = {
     "another size": "UPDATE selfpager.bases SET size_bytes = size_bytes - 2048",
     "the key of another agent": """
         UPDATE selfpager.keys k SET wrapped = o.wrapped, id = o.id FROM selfpager.keys o WHERE o.agent <> k.agent""",
+    "another agent under its name": """
+        UPDATE selfpager.agents SET name = 'z' WHERE name = 'x';
+        UPDATE selfpager.agents SET name = 'x' WHERE name = 'y'""",
 }
 
 
@@ -249,7 +256,10 @@ BAD = {"": "holds no master key", "c2hvcnQ=": "is not 32 bytes in base64", "!": 
 @pytest.mark.parametrize("text", BAD)
 def test_a_file_without_a_master_key_says_how_to_make_one(home: Home, master: Path, text: str) -> None:
     master.write_text(text)
-    with pytest.raises(RejectedError, match=rf"{BAD[text]}; make one with: openssl rand -base64 32"):
+    with pytest.raises(StorageError, match=rf"{BAD[text]}; make one with: openssl rand -base64 32"):
+        home.open("x", embedder=None)
+    master.chmod(0o604)
+    with pytest.raises(StorageError, match=r"is open to every user of this machine: chmod o= .*master"):
         home.open("x", embedder=None)
     master.unlink()
     with pytest.raises(StorageError, match=r"master cannot be read: No such file"):
@@ -290,7 +300,7 @@ def test_a_new_key_seals_everything_anew_also_what_was_in_clear(
             with Memory.open(home.place("x").helper("call_1"), embedder=None) as helper:
                 live(helper)
         home.send("x", "message", {"text": SECRET})
-        with pytest.raises(RejectedError, match="there is no master key: make one"):
+        with pytest.raises(StorageError, match="there is no master key: make one"):
             home.change_key("x")
     keys = list[Any]()
     for _ in range(2):
@@ -343,3 +353,39 @@ def test_after_an_erasure_no_row_decrypts_that_somebody_has_kept(
     postgres.run("CHECKPOINT")
     tables = [file for file in (postgres._data / "base").rglob("*") if file.is_file()]
     assert not [file for file in tables if wrapped in file.read_bytes()]
+
+
+class Killed(BaseException):
+    """Ends the process in the middle of a rotation."""
+
+
+@pytest.mark.parametrize("rotate", ["change_key", "wrap_keys"])
+def test_a_rotation_that_is_killed_before_any_statement_has_not_happened(
+    quick_address: str, master: Path, rotate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(quick_address)
+    with home.open("x", embedder=None) as memory:
+        live(memory)
+    home.send("x", "message", {"text": SECRET})
+    master.write_text(f"{SECOND}\n{FIRST}\n")
+    run, survived = Transaction.rows, 0
+    for survived in count():
+        left = survived
+
+        def rows(self: Transaction, sql: str, values: Any = ()) -> list[Any]:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                raise Killed
+            return run(self, sql, values)
+
+        with monkeypatch.context() as killed, suppress(Killed):
+            killed.setattr(Transaction, "rows", rows)
+            home.change_key("x") if rotate == "change_key" else home.wrap_keys()
+            break
+        assert len(facts(home, "x")) == 4
+        assert home.pending("x")[0]["arguments"]["text"] == SECRET
+    assert survived > 3
+    master.write_text(f"{SECOND}\n")
+    assert len(facts(home, "x")) == 4
+    assert home.pending("x")[0]["arguments"]["text"] == SECRET

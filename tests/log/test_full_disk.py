@@ -93,12 +93,12 @@ def test_a_fold_without_space_is_made_up_for(disk: Pair, pair_address: str, monk
         pytest.skip("needs a small disk for Postgres, which may not be mounted here")
     home, rows = Home(f"{pair_address}&keep_days=0"), rows_of(pair_address)
     with home.open("x", embedder=None) as memory, home.open("y", embedder=None) as other:
-        for _ in range(40):
+        for _ in range(60):
             memory.archive(text())
         other.archive("behind them")
         memory._store._log.forget_past()  # type: ignore[union-attr]
         rows.server.ask("VACUUM selfpager.commits")
-        for _ in range(20):
+        for _ in range(8):
             memory.archive(text())
         before = commits_of(rows, "x")
         disk.fill_disk()
@@ -118,5 +118,5 @@ def test_a_fold_without_space_is_made_up_for(disk: Pair, pair_address: str, monk
         assert folded == last == before[0] + 3
         assert memory.check() == []
     with home.open("x", embedder=None) as memory:
-        assert len(facts(memory)) == 63
+        assert len(facts(memory)) == 71
         assert memory.check() == []

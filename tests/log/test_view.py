@@ -14,10 +14,12 @@ pytestmark = pytest.mark.slow
 
 
 def test_agents_in_postgres_are_shown_live_and_edited(address: str) -> None:
-    with ViewServer(Readers(Home(address))) as server, Home(address).open("guide", embedder=None) as memory:
+    home = Home(address)
+    home.advertise("http://10.0.0.7:8300")  # as a worker does, whose address the page shows
+    with ViewServer(Readers(home)) as server, home.open("guide", embedder=None) as memory:
         memory.archive("likes trams")
         first = api(server, "guide/state")
-        assert first["running"]["pid"] == os.getpid()
+        assert (first["running"]["pid"], first["running"]["url"]) == (os.getpid(), "http://10.0.0.7:8300")
         memory.archive("likes boats")
         assert api(server, "guide/state")["revision"] != first["revision"]
         assert [row["text"] for row in api(server, "guide/facts")["rows"]] == ["likes boats", "likes trams"]

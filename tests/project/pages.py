@@ -12,6 +12,7 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 # Everything on the pages that is not run, and why. A key is a page, and the first line of a block or a command's line.
 FRAMEWORK = "its framework is not here: tests/adapters/test_docs.py runs it in the environments of `make judges`"
 NO_POSTGRES = "there is no Postgres here; tests/log runs these commands on one"
+OPERATED = "needs a Postgres: tests/log/test_operations.py has one"
 SERVED = "needs a running server: tests/serve/test_docs.py has one"
 NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/serve.md", "# make an agent, once"): SERVED,
@@ -31,6 +32,13 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/frameworks/hermes.md", "from pager.adapters.hermes import register_memory_provider as register"): FRAMEWORK,
     ("docs/messages-front.md", "from anthropic import Anthropic"): "needs a server; see tests/serve/test_messages.py",
     ("docs/frameworks/hermes.md", "memory:"): "a file of Hermes, not of an agent",
+    ("docs/operations.md", "# a standby: on its machine"): OPERATED,
+    ("docs/operations.md", "# an address of both"): OPERATED,
+    ("docs/operations.md", "# the primary is gone: on the machine of the standby"): OPERATED,
+    ("docs/operations.md", "# a dump"): OPERATED,
+    ("docs/operations.md", "# a copy, and all that is written from then on"): OPERATED,
+    ("docs/operations.md", "# as it was at $MOMENT, from the copy"): OPERATED,
+    ("docs/operations.md", "# who waits, who is late, what is large"): OPERATED,
     ("docs/fleet.md", "createdb selfpager"): NO_POSTGRES,
     ("docs/fleet.md", "selfpager export assistant a.db --home ./state"): "there is no such agent",
     ("docs/fleet.md", "selfpager restore assistant --at 2026-05-03T14:30+02:00 --as assistant-before"): NO_POSTGRES,

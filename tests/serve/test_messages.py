@@ -34,6 +34,15 @@ def test_a_message_is_answered_with_what_the_provider_said(front: Front) -> None
     assert answer.model == "m"
 
 
+def test_its_turns_and_tokens_are_counted_once(front: Front) -> None:
+    for _ in range(2):
+        front.post(HELLO, **{"idempotency-key": "k"})
+    figures = front.server.metrics.text().decode()
+    output = front.provider.api.replies[0]["usage"]["output_tokens"]
+    assert 'selfpager_turns_total{stopped="answered"} 1.0' in figures
+    assert f'selfpager_tokens_total{{kind="output_tokens"}} {output:.1f}' in figures
+
+
 def test_a_stream_has_the_same_answer(front: Front) -> None:
     front.provider.script(Reply("Good ", "morning."))
     with front.client.messages.stream(**HELLO) as stream:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from agents.fleet import overview
 from agents.testing import call, http_error
 from tests.serve.conftest import Api, Place, events, wait_until
 
@@ -113,6 +114,22 @@ def test_edits_with_a_key_are_made_once_also_after_a_restart(place: Place) -> No
     assert answers == [("f1", "Her name is Dana.")] * 4
 
 
+def test_a_message_with_a_key_is_left_once_also_when_it_was_answered(place: Place) -> None:
+    place.model.otherwise("Noted.")
+    left = set[str]()
+    for _ in range(2):
+        with place.serving() as api:
+            client = api.client()
+            client.post("/v1/agents", json={"id": "notes"})
+            for _ in range(2):
+                sent = client.post("/v1/agents/notes/tell", json={"text": "psst"}, headers={"Idempotency-Key": "m"})
+                assert sent.status_code == 202
+                left.add(sent.json()["message"])
+                answered(api, place)
+    assert len(left) == 1
+    assert said(place) == ["psst"]
+
+
 def test_only_the_newest_keys_are_remembered(place: Place, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.serve.records.KEPT", 2)
     client = api.client()
@@ -171,6 +188,7 @@ def test_a_call_waits_for_a_person_and_is_answered_over_http(place: Place) -> No
         stopped = client.post(TURNS, json={"text": "refund 7"}).json()["stopped"]
         assert stopped["reason"] == "approval"
         [waiting] = client.get("/v1/agents/notes").json()["approvals"]
+        assert [each.state for each in overview(place.home)] == ["waits for approval"]  # though it is open here
         assert (waiting["name"], waiting["input"]) == ("refund", {"order": 7})
         wrong = client.post("/v1/agents/notes/approvals/nothing", json={"allow": True})
         assert wrong.status_code == 404

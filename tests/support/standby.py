@@ -89,6 +89,16 @@ class Node:
                 shutil.chown(directory, self._server.system_user)
 
     @property
+    def user(self) -> str | None:
+        """Return the user who runs it; None if that is whoever runs the tests."""
+        return self._server.system_user
+
+    @property
+    def programs(self) -> Path:
+        """Return the directory of pg_ctl and the others."""
+        return self._server.bin_path
+
+    @property
     def is_running(self) -> bool:
         with suppress(CalledProcessError):
             self.execute("pg_ctl", "-D", str(self.data), "status")

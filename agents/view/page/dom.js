@@ -207,6 +207,9 @@ export function age(iso) {
   return el("span", { class: "age", title: iso }, `${Math.floor(seconds / size)} ${unit}`);
 }
 
+// Who has an agent open: a worker by its address, any other process by its number.
+export const runner = ({ pid, url }) => (url ? `at ${url.replace(/^https?:\/\//, "")}` : `process ${pid}`);
+
 export function empty(title, ...hint) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), el("p", {}, ...hint));
 }

@@ -1,6 +1,6 @@
 // All agents of the home: the first page.
 
-import { age, dollars, el, empty, fill, number } from "./dom.js";
+import { age, dollars, el, empty, fill, number, runner } from "./dom.js";
 
 export const place = { begin: "" }; // the name that the page of agents begins with, or the next one there is
 const jump = el("input", {
@@ -101,13 +101,11 @@ function row(agent, go) {
 
 function stateOf(agent) {
   const { running } = agent;
-  const words = running
-    ? ["running", el("span", { class: "process" }, `, process ${running.pid}`)]
-    : agent.open_calls
-      ? "stopped in a call"
-      : "not running";
+  const stands = agent.approvals ? "waits for approval" : agent.open_calls ? "stopped in a call" : "not running";
+  const words = running && !agent.approvals ? "running" : stands;
+  const where = running && el("span", { class: "process" }, `, ${runner(running)}`);
   return [
-    el("span", { class: running ? "pill live" : "pill" }, words),
+    el("span", { class: running ? "pill live" : "pill" }, words, where),
     agent.waiting ? el("span", { class: "told" }, ` ${number(agent.waiting)} waiting`) : null,
   ];
 }

@@ -1,7 +1,7 @@
 // The present state: the agents, the process that runs this one, its pending commands, whether the server answers.
 
 import * as api from "./api.js";
-import { byId, el, fill } from "./dom.js";
+import { byId, el, fill, runner } from "./dom.js";
 import { refused, waiting } from "./edits.js";
 
 const SHORT_MS = 4_000;
@@ -25,7 +25,7 @@ export function drawState(told, readOnly) {
   const { running } = told;
   byId("runner").className = running ? "pill live" : "pill";
   const rest = readOnly ? "not running · read-only" : "not running";
-  const process = running && el("span", { class: "process" }, `, process ${running.pid}`);
+  const process = running && el("span", { class: "process" }, `, ${runner(running)}`);
   fill(byId("runner"), running ? ["running", process] : rest);
   waiting(byId("waiting"), told.waiting, running);
   refused(byId("refused"), told.refused);

@@ -59,6 +59,7 @@ async function arrive() {
 
 function frame() {
   byId("agent").value = here.agent || "";
+  if (here.agent && byId("agent").value !== here.agent) drawAgents(known.agents, here.agent); // one of very many
   document.title = here.agent ? `${here.agent} · selfpager` : "selfpager";
   document.body.classList.toggle("nobody", !here.agent);
   document.body.classList.toggle("past", Boolean(here.agent && here.at));

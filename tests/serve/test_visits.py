@@ -1,0 +1,52 @@
+"""Work without a request goes on, whatever became of one piece of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from agents.schedule import STORED_AS
+from agents.testing import http_error
+from pager.clock import SystemClock
+from pager.errors import RejectedError
+from tests.serve.conftest import Place, wait_until
+
+HOURLY = 'schedule: [{at: "0 * * * *", say: "hello"}]\n'
+
+
+def test_a_schedule_goes_on_after_a_run_that_failed(place: Place) -> None:
+    place.model.otherwise(http_error(400))
+    with place.serving(place.config(more=HOURLY)) as api:
+        api.client().post("/v1/agents", json={"id": "notes"})
+        home, clock = api.server.instances.home, SystemClock()
+        with api.server.workers.use("notes") as agent:
+            [entry] = json.loads(str(agent.memory.load_value(STORED_AS)))
+            before = (clock.now() - timedelta(hours=3)).isoformat()
+            agent.memory.save_value(STORED_AS, json.dumps({entry: before}))
+        home.set_due("notes", clock.now())
+        api.server.visits.soon()
+        wait_until(lambda: "a visit failed" in api.log.getvalue())
+        wait_until(lambda: not api.server.workers.is_working("notes"))
+        due = datetime.fromisoformat((place.folder / "home" / ".due" / "notes").read_text())
+        assert timedelta(minutes=55) < due - clock.now() < timedelta(hours=3)
+    assert len(place.model.requests) == 1
+
+
+def test_a_look_that_fails_is_not_the_last(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.model.otherwise("Hello.")
+    with place.serving() as api:
+        client, home = api.client(), api.server.instances.home
+        client.post("/v1/agents", json={"id": "notes"})
+        take, failures = home.take_due, [RejectedError("a"), ValueError("b")]
+
+        def take_due(limit: int = 100) -> list[str]:
+            if failures:
+                raise failures.pop()
+            return take(limit)
+
+        monkeypatch.setattr(home, "take_due", take_due)
+        client.post("/v1/agents/notes/tell", json={"text": "x"})
+        wait_until(lambda: client.get("/v1/agents/notes/steps").json()["total"] == 2)
+    assert api.log.getvalue().count("the home cannot be looked through") == 2
