@@ -25,7 +25,9 @@ def test_a_fleet_in_chaos_loses_doubles_and_reorders_nothing(tmp_path: Path) -> 
     assert sum(outcome.faults.values()) == len(OF_WORKERS) + len(OF_POSTGRES)
 
 
-MUTANTS = Plan(agents=6, turns=36, faults=2, workers=2, lanes=1, clients=6, open_agents=6, durations=SMALL)
+MUTANTS = Plan(
+    agents=6, turns=36, faults=2, workers=2, lanes=1, clients=6, open_agents=6, durations=SMALL, patience=20.0
+)
 
 
 @pytest.mark.long
