@@ -26,7 +26,7 @@ LOCKS := requirements.lock requirements-dev.lock
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install wheel judges demo test test-all test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-sleep bench-fleet bench-serve bench-view screenshot lock clean
+.PHONY: help install wheel judges demo test test-all chaos test-browser test-fast test-local lint ruff pyright layers docs format bench bench-quick bench-reading bench-memory bench-retrieval bench-agent bench-start bench-story bench-tasks bench-sleep bench-fleet bench-serve bench-view screenshot lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -70,6 +70,9 @@ test-all: install  ## run all tests, with the long ones: every commit killed, ra
 
 test-fast: install  ## run the tests that need no more than a moment (fifteen seconds)
 	$(PYTEST) -q -m "not slow and not long" --hypothesis-profile=fast $(PYTEST_FLAGS)
+
+chaos: install  ## kill, stop, cut off and upgrade a fleet at work for an hour, then judge it (CHAOS="--agents 50 --turns 300 --faults 3")
+	$(BIN)/python -m tests.chaos $(CHAOS)
 
 test-browser: install  ## test the debug view in a real browser, which must be there
 	$(BIN)/python -m pytest tests/browser $(PYTEST_FLAGS)

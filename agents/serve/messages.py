@@ -295,7 +295,7 @@ def _told(error: Exception) -> tuple[int, str, dict[str, str]]:
             return 529, redacted(str(error)), {"retry-after": str(seconds)}
         case _:
             told = as_api_error(error)
-            retry = {} if isinstance(error, ApiError) or not isinstance(error, PagerError) else NO_RETRY
+            retry = NO_RETRY if isinstance(error, PagerError) and told.status != 503 else {}
             return told.status, f"{told.message} {told.advice}".strip(), {**told.headers, **retry}
 
 

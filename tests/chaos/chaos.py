@@ -29,6 +29,7 @@ class Plan:
     clients: int = 24
     open_agents: int = 60
     seed: int = 1
+    patience: float = 240.0  # of clients, in seconds, with one message
     minutes: float = 600.0  # then nothing more is begun, and what was done is judged
     mutant: str = "none"
     durations: Durations = field(default=FULL)
@@ -65,7 +66,14 @@ def run(plan: Plan, folder: Path, tell: object = None) -> Outcome:
         fleet = Fleet(folder, plan.workers, plan.open_agents, model.base_url, mutant=plan.mutant)
         try:
             fleet.story.tell(f"{plan}")
-            clients = Clients(fleet, agents=plan.agents, turns=plan.turns, threads=plan.clients, seed=plan.seed)
+            clients = Clients(
+                fleet,
+                agents=plan.agents,
+                turns=plan.turns,
+                threads=plan.clients,
+                seed=plan.seed,
+                patience=plan.patience,
+            )
             faults = Faults(
                 fleet, each=plan.faults, kinds=list(plan.kinds), lanes=plan.lanes, seed=plan.seed,
                 durations=plan.durations,
@@ -112,7 +120,7 @@ def _judged(fleet: Fleet, clients: Clients) -> Verdict:
         know_formats(0)
     if late:
         verdict.broken.append(f"{late} messages were not read in {DRAIN_SECONDS:g} s")
-    verdict.broken += _claims(fleet)
+    verdict.broken += [*_claims(fleet), *_strangers(fleet)]
     return verdict
 
 
@@ -128,3 +136,9 @@ def _claims(fleet: Fleet) -> list[str]:
         for name, format_, pid in found
         if pid in known and format_ > least + known[pid]
     ]
+
+
+def _strangers(fleet: Fleet) -> list[str]:
+    """Return commits of workers to agents that were another's."""
+    found = fleet.postgres.run("SELECT name, seq, port, owner::json ->> 'url' FROM strangers", DATABASE)
+    return [f"{port} has made commit {seq} of {name}, which was {owner}'s" for name, seq, port, owner in found]

@@ -18,7 +18,6 @@ from tests.chaos.fleet import Fleet
 from tests.chaos.script import DONE, Message, messages
 
 TIMEOUT = httpx.Timeout(12.0, connect=2.0)
-PATIENCE_SECONDS = 240.0  # with one message
 FINAL = {400, 401, 403, 404, 413, 422}  # no good client asks again after these
 
 
@@ -51,8 +50,8 @@ class Talk:
 class Clients:
     """So many threads, which give the agents turns. `may_go` says if the next message may be sent."""
 
-    def __init__(self, fleet: Fleet, *, agents: int, turns: int, threads: int, seed: int) -> None:
-        self._fleet = fleet
+    def __init__(self, fleet: Fleet, *, agents: int, turns: int, threads: int, seed: int, patience: float) -> None:
+        self._fleet, self.patience = fleet, patience
         each, more = divmod(turns, agents)
         counts = [each + (number < more) for number in range(agents)]
         self.talks = [
@@ -120,7 +119,7 @@ class Client:
 
     def __init__(self, clients: Clients, talk: Talk, http: httpx.Client, random: Random) -> None:
         self._clients, self._talk, self._http, self._random = clients, talk, http, random
-        self._end = time.monotonic() + PATIENCE_SECONDS
+        self._end = time.monotonic() + clients.patience
 
     def say(self, message: Message) -> None:
         talk = self._talk
@@ -196,5 +195,5 @@ class Client:
                     error = answer.json().get("error", {})
                     self._clients.trouble(tag, f"{answer.status_code} {error.get('type')}")
             if time.monotonic() > self._end or self._clients._fleet.is_over.is_set():
-                raise WrongAnswerError(f"{method} {path} is not answered in {PATIENCE_SECONDS:g} s")
+                raise WrongAnswerError(f"{method} {path} is not answered in {self._clients.patience:g} s")
             time.sleep(self._random.uniform(0.02, 0.4))

@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 from threading import Condition, Event, Lock
 from typing import IO
+from urllib.parse import quote
 
 from agents.serve.keys import Keys
 from pager.clock import SystemClock
@@ -38,13 +39,20 @@ tools:
   - use: tests.chaos.tools:look
     idempotent: true
 """
-# Who claims an agent, and of which format the agent is then: the judge looks if it may.
+# Who claims an agent, and of which format the agent is then; and who commits to one that is another's: the judge looks.
 WATCH = """
     CREATE TABLE public.claims (name text, format int, owner text);
     CREATE FUNCTION public.note_claim() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         INSERT INTO public.claims VALUES (NEW.name, NEW.format, NEW.owner); RETURN NULL; END $$;
     CREATE TRIGGER note_claim AFTER UPDATE OF claim ON selfpager.agents
-        FOR EACH ROW EXECUTE FUNCTION public.note_claim()"""
+        FOR EACH ROW EXECUTE FUNCTION public.note_claim();
+    CREATE TABLE public.strangers (name text, seq bigint, owner text, port text);
+    CREATE FUNCTION public.note_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO public.strangers SELECT name, NEW.seq, owner, current_setting('chaos.port') FROM selfpager.agents
+            WHERE id = NEW.agent AND owner::json ->> 'url' <> 'http://127.0.0.1:' || current_setting('chaos.port');
+        RETURN NULL; END $$;
+    CREATE TRIGGER note_commit AFTER INSERT ON selfpager.commits FOR EACH ROW
+        WHEN (current_setting('chaos.port', true) <> '') EXECUTE FUNCTION public.note_commit()"""
 LEASE_SECONDS, LIMIT_SECONDS = 1.5, 3
 START_SECONDS = 120.0
 DATABASE = "fleet"
@@ -60,7 +68,12 @@ class Story:
 
     def tell(self, text: str) -> None:
         with self._lock:
-            self._file.write(f"{time.monotonic() - self._begin:9.3f} {text}\n")
+            if not self._file.closed:  # some client may still wait for an answer
+                self._file.write(f"{time.monotonic() - self._begin:9.3f} {text}\n")
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
 
 
 class Worker:
@@ -86,7 +99,8 @@ class Worker:
 
     def _started(self) -> bool:
         fleet, port = self._fleet, free_port()
-        options = f"lease_seconds={LEASE_SECONDS}&limit_seconds={LIMIT_SECONDS}&sslmode=disable&gssencmode=disable"
+        own = quote(f"-c chaos.port={port}")
+        options = f"lease_seconds={LEASE_SECONDS}&limit_seconds={LIMIT_SECONDS}&sslmode=disable&options={own}"
         address = f"postgresql://postgres@127.0.0.1:{self.proxy.port}/{DATABASE}?{options}"
         command = [
             sys.executable, "-m", "tests.chaos.worker", str(fleet.formats), str(self.moments), fleet.mutant,
@@ -188,6 +202,7 @@ class Fleet:
         for worker in self.workers:
             worker.close()
         self.postgres.close()
+        self.story.close()
 
 
 def wait_until(holds: Callable[[], bool], seconds: float) -> bool:

@@ -197,3 +197,22 @@ def test_what_was_taken_on_is_gone_on_with_after_an_outage(fleet: Place, way: st
             return bool(steps) and steps[0]["kind"] == "assistant"
 
         wait_until(answered)
+
+
+def test_clients_of_the_messages_api_ask_again_after_an_outage(fleet: Place) -> None:
+    fleet.model.otherwise("Hello.")
+    asked = {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "1"}]}
+    with fleet.serving() as api:
+        client, ask = api.client(), rows_of(fleet.address).server.ask
+        client.post("/v1/agents", json={"id": "notes"})
+        ask("ALTER TABLE selfpager.commits ADD CONSTRAINT down CHECK (false) NOT VALID")
+
+        def answer() -> httpx.Response:
+            return client.post("/a/notes/v1/messages", json=asked, headers={"Idempotency-Key": "k"})
+
+        lost = answer()
+        assert lost.status_code == 503
+        assert "x-should-retry" not in lost.headers  # the SDK does by itself
+        ask("ALTER TABLE selfpager.commits DROP CONSTRAINT down")
+        wait_until(lambda: answer().status_code == 200)
+        assert answer().json()["content"] == [{"type": "text", "text": "Hello."}]

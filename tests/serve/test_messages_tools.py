@@ -217,3 +217,20 @@ def test_a_call_of_the_agents_that_asks_a_person_pauses_the_turn(tmp_path: Path)
         answer = chat.say("Then leave it.")
         assert text_of(answer) == "It was not refunded, then."
         assert chat.history.startswith("continued")
+
+
+def test_a_call_that_may_have_run_is_not_said_not_to_have(tmp_path: Path) -> None:
+    """A tool that may run again is left open after a crash; then something else is said."""
+    (tmp_path / "looking.py").write_text("def look() -> str:\n    'Look.'\n    return 'seen'\n", encoding="utf-8")
+    with front_in(tmp_path, more="tools:\n  - use: looking:look\n    idempotent: true") as front:
+        front.provider.script("Hello.", "Hello again.")
+        chat = Chat(front)
+        chat.say("Hello.")
+        with front.server.workers.use("clerk") as agent:  # through another door
+            agent.memory.append_user("look")
+            looking = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+            agent.memory.append_assistant({"role": "assistant", "content": [looking], "stop_reason": "tool_use"})
+            agent.memory.begin_call("toolu_1")
+        chat.say("Something else.")
+        with front.server.workers.use("clerk") as agent:
+            assert "may have run" in agent.memory.page_text("s4")
