@@ -50,6 +50,7 @@ def go_on(runs: Runs, name: str, agent: Agent, otherwise: Callable[[], Generator
 
 
 def _run(runs: Runs, run: Run, name: str, record: Record, agent: Agent) -> None:
+    run.open()
     try:
         run.end(_go_on(run, record, agent), runs.now())
     except BaseException as error:

@@ -135,7 +135,7 @@ def _fleet(request: Request) -> Response:
         if "trouble" in row and not allowed.is_owner:
             row["trouble"] = UNREADABLE
         elif "running" in row:
-            row["running"] = _process(row["running"])
+            row["running"] = _process(row["running"], allowed)
     following = list(page)[PAGE] if len(page) > PAGE else None
     return _json({"agents": list(allowed.names(MOST_NAMES)), "fleet": rows, "next": following})
 
@@ -146,16 +146,16 @@ def _state(request: Request) -> Response:
     state = {
         "agents": list(allowed.names(MOST_NAMES)),
         "revision": readers.revision(name),
-        "running": _process(readers.home.owner(name)),
+        "running": _process(readers.home.owner(name), allowed),
         "waiting": readers.pending(name, apply=not allowed.read_only),
         "refused": readers.refused(name),
     }
     return _json(state)
 
 
-def _process(owner: Any) -> Json | None:
-    """Return what the page shows of the process that runs an agent: not its host, nor where it takes requests."""
-    return owner and {"pid": owner["pid"]}
+def _process(running: Any, allowed: Allowed) -> Json | None:
+    """Return what the page shows of the process that runs an agent. Where it takes requests is for the home's owner."""
+    return running and {"pid": running["pid"], **({"url": running.get("url", "")} if allowed.is_owner else {})}
 
 
 def _find(request: Request) -> Response:

@@ -2,6 +2,8 @@
 
 >>> split_options("postgresql://ann@db/app?lease_seconds=3&sslmode=require")[0]
 'postgresql://ann@db/app?sslmode=require'
+>>> split_options("postgresql://?options=-c%20jit%3Doff&keep_days=1")[0]
+'postgresql://?options=-c%20jit%3Doff'
 >>> hosts("postgresql://ann@one,two:5433/app")
 [('one', 5432), ('two', 5433)]
 >>> hosts("postgresql://ann@/app?host=/run/one,/run/two&port=5433")
@@ -9,7 +11,7 @@
 """
 
 from difflib import get_close_matches
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from pager.errors import RejectedError
 
@@ -26,15 +28,18 @@ UNREADABLE = (
 
 
 def split_options(address: str) -> tuple[str, dict[str, float]]:
-    """Return an address without our own options in its query, and these. Raises RejectedError."""
+    """Return an address without our own options in its query, and these. What is libpq's stays as it is written. Raises
+    RejectedError."""
     parts = urlsplit(address)
-    options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[tuple[str, str]]()
     if "@" in parts.path + parts.fragment:
         raise RejectedError(UNREADABLE)
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+    options, rest = {name: default for name, (default, _, _) in OPTIONS.items()}, list[str]()
+    place, _, query = address.partition("?")
+    for piece in filter(None, query.split("&")):
+        name, _, value = piece.partition("=")
         if name not in options:
             _check(name)
-            rest.append((name, value))
+            rest.append(piece)
             continue
         try:
             options[name] = float(value)
@@ -44,7 +49,7 @@ def split_options(address: str) -> tuple[str, dict[str, float]]:
         if not least <= options[name] <= most:
             wrong, unit = f"{name} in the address of the home is {value!r:.40}", name.rpartition("_")[2]
             raise RejectedError(f"{wrong}; give {unit}, {least:g} to {most:g}.")
-    return urlunsplit(parts._replace(query=urlencode(rest))), options
+    return "?".join((place, *(["&".join(rest)] if rest else []))), options
 
 
 def _check(name: str) -> None:
@@ -57,7 +62,8 @@ def _check(name: str) -> None:
 
 def given(address: str) -> dict[str, str]:
     """Return the options of libpq in the query of an address."""
-    return dict(parse_qsl(urlsplit(address).query))
+    pieces = (piece.partition("=") for piece in address.partition("?")[2].split("&"))
+    return {name: unquote(value) for name, _, value in pieces if name}
 
 
 def hosts(address: str) -> list[tuple[str, int]]:

@@ -17,7 +17,11 @@ _BY_STATE = {
 _NOBODY = ("it cannot be reached", "Check that it runs there: the address has its host and port")
 _LOGIN = ("it does not let this user in", "Check user and password: they are in the address, ~/.pgpass or PGPASSWORD")
 _NO_POSTGRES = ("what answers there is no Postgres", "Correct the host or the port")
+_MISTYPED = ("its address has a mistake", "Correct it: postgresql://USER@HOST:PORT/DATABASE?SETTING=VALUE")
 _BY_WORDS = {
+    "invalid URI": _MISTYPED,
+    "invalid port": _MISTYPED,
+    "invalid integer": _MISTYPED,
     "password authentication failed": _LOGIN,
     "no password supplied": _LOGIN,
     'FATAL: role "': ("there is no such user", "Make it with createuser, or correct its name in the address"),

@@ -147,7 +147,7 @@ class Rows:
         values = (claim.agent, claim.id)
         released = f"""{_QUICK}
             UPDATE selfpager.agents SET owner = NULL, at_work = false,
-                 due = CASE WHEN %s THEN clock_timestamp() ELSE due END
+                due = CASE WHEN %s THEN clock_timestamp() ELSE due END
             FROM quick WHERE id = %s AND claim = %s RETURNING id"""
         self.server.left[claim.agent] = claim.id
         deleted = "DELETE FROM selfpager.agents WHERE id = %s AND claim = %s AND seq = 0"

@@ -8,6 +8,7 @@ import pytest
 
 from pager import Home
 from pager.log.leases import Leases
+from pager.store.schema import VERSION
 from tests.log.test_restore import rows_of
 from tests.support.clock import HandClock
 
@@ -55,6 +56,20 @@ def test_what_another_owner_has_stored_is_not_taken_for_what_this_one_had_stored
         pass
     home.end_work("x", due, takes_messages=False, visited=False)
     assert home.take_due() == ["x"]
+
+
+def test_what_nobody_can_be_sent_to_keeps_nobody_from_the_rest(home: Home, address: str) -> None:
+    """Helpers that a dead worker has left stay claimed, and a newer format is for newer workers."""
+    home.names()
+    ask = rows_of(address).server.ask
+    ask(
+        f"""INSERT INTO selfpager.agents (name, seq, format, owner, lease_until)
+            SELECT 'x/' || n, 1, 0, {DEAD} FROM generate_series(1, 200) n UNION ALL
+            SELECT 'new' || n, 1, {VERSION + 1}, {DEAD} FROM generate_series(1, 200) n UNION ALL
+            SELECT 'x', 1, {VERSION}, {DEAD}"""
+    )
+    assert home.take_due() == ["x"]
+    assert home.take_due() == []  # for as long as a lease lasts
 
 
 def test_who_takes_over_begins_with_what_was_at_work(home: Home, address: str) -> None:

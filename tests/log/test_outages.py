@@ -234,6 +234,17 @@ def test_a_password_that_cuts_the_address_is_told_and_not_shown(login: str) -> N
     assert "2secret" not in told
 
 
+def test_settings_of_libpq_reach_it_as_they_are_written(postgres: Postgres, address: str) -> None:
+    from tests.support.postgres import rows_of
+
+    place = f"{address}&options=-c%20selfpager.note%3Da%2Bb%20-c%20jit%3Doff"
+    assert rows_of(place).server.ask("SELECT current_setting('selfpager.note'), current_setting('jit')") == [
+        ("a+b", "off")
+    ]
+    folder = postgres.socket.rpartition("/")[0]
+    Home(f"postgresql://?host={folder}&user=postgres&dbname={address.partition('?')[0].rpartition('/')[2]}").names()
+
+
 def test_a_mistyped_setting_is_named() -> None:
     assert "has a setting 'lease_second'; lease_seconds is meant" in refusal("postgresql://db/app?lease_second=3")
 
@@ -248,6 +259,8 @@ def test_a_mistyped_setting_is_named() -> None:
         ("server does not support SSL, but SSL was required", "change sslmode"),
         ("FATAL: sorry, too many clients already", "max_connections"),
         ("cannot execute CREATE SCHEMA in a read-only transaction", "standby"),
+        ('invalid URI query parameter: "foo"', "SETTING=VALUE"),
+        ('invalid port number: "99999"', "HOST:PORT"),
         ("FATAL: something new", "Check that it runs and takes this user"),
     ],
 )

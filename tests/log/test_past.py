@@ -196,3 +196,15 @@ def test_a_directory_keeps_no_past_and_says_what_does(tmp_path: Path) -> None:
     with pytest.raises(RejectedError, match=r"no earlier states; restore a backup .* A home in Postgres keeps"):
         home.restore("x", "2026-01-01", into="y")
     assert home.names() == ["x"]
+
+
+def test_of_a_removed_agent_and_its_helper_no_row_is_left(home: Home, address: str) -> None:
+    with home.open("x", embedder=None) as memory:
+        memory.archive("likes trams")
+        fold(memory)
+        memory.archive("likes boats")
+        with Memory.open(home.place("x").helper("one"), embedder=None) as helper:
+            helper.archive("of the helper")
+    assert all(counts(address).values())
+    home.remove("x")
+    assert not any(counts(address).values())

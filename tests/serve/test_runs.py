@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Generator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from agents.agent import Agent
 from agents.events import Text
+from agents.models.model import FinishedReply, ModelRefusedError
+from agents.serve import records
+from agents.serve.begun import go_on
 from agents.serve.errors import ApiError
 from agents.serve.limits import ServeLimits
+from agents.serve.records import Record
 from agents.serve.runs import Run, Runs
+from pager.types import Json
+from tests.bench.reading_cost import Parrot
 from tests.support.clock import HandClock
 
 
@@ -77,3 +86,36 @@ def test_what_runs_keep_in_memory_is_counted() -> None:
     finally:
         tracemalloc.stop()
     assert 0.6 < counted / taken < 1.7
+
+
+class Left(Parrot):
+    """A model whose first request is never answered."""
+
+    def __init__(self) -> None:
+        self.runs, self.was_open = Runs(ServeLimits(), HandClock()), list[bool]()
+
+    def stream(self, params: Json) -> Generator[Text, None, FinishedReply]:
+        if not self.was_open:
+            self.was_open.append(False)
+            raise ModelRefusedError("no")
+        run = self.runs.find("a", "k")
+        self.was_open.append(run is not None and run.is_open)
+        return (yield from super().stream(params))
+
+
+def test_what_is_gone_on_with_unasked_has_its_events_under_its_key(tmp_path: Path) -> None:
+    model = Left()
+    agent = Agent(name="a", model=model, home=tmp_path, embedder=None, memory_tools="none")
+
+    def note() -> None:
+        records.store(agent.memory, Record("k", "turn", "body", "s1"))
+
+    with agent, pytest.raises(ModelRefusedError):
+        list(agent.stream("hello", also=note))
+    agent = Agent(name="a", model=model, home=tmp_path, embedder=None, memory_tools="none")
+    with agent:
+        go_on(model.runs, "a", agent, agent.resume_stream)
+    run = model.runs.find("a", "k")
+    assert run is not None
+    assert run.answer is not None
+    assert (model.was_open, run.answer["steps"]) == ([False, True], ["s2"])
