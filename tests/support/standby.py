@@ -100,9 +100,8 @@ class Node:
 
     @property
     def is_running(self) -> bool:
-        with suppress(CalledProcessError):
-            self.execute("pg_ctl", "-D", str(self.data), "status")
-            return True
+        with suppress(FileNotFoundError, IndexError):
+            return psutil.pid_exists(int((self.data / "postmaster.pid").read_text().split()[0]))
         return False
 
     def initialize(self, settings: str) -> None:
