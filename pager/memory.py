@@ -407,6 +407,11 @@ class Memory:
         """Return True if another process has left a message, which `process_inbox` would append."""
         return self._inbox.has_message()
 
+    @property
+    def is_sure(self) -> bool:
+        """Return False if another process may own this memory by now: what is read here may be old."""
+        return self._store.is_sure
+
     @contextmanager
     def transaction(self, *, approved: bool = False) -> Generator[None]:
         """Make several calls one: a memory tool's effect and its result, for example. All or nothing.

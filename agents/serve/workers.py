@@ -118,13 +118,13 @@ class Workers:
 
     @contextmanager
     def use_if_open(self, name: str) -> Generator[Agent | None]:
-        """Yield an agent if it is open here, else None."""
+        """Yield an agent if it is open here and no other worker can have it, else None."""
         desk = self._desks.get(name)
         if desk is None or desk.agent is None:
             yield None
             return
         with desk.lock, self._dropping(desk):
-            yield desk.agent
+            yield desk.agent if desk.agent and desk.agent.memory.is_sure else None
 
     def approve(self, name: str, call_id: str, *, allowed: bool) -> None:
         """Note what a person says about a call that waits; the next job of the agent asks for it."""

@@ -1,7 +1,7 @@
 """What a process holds of an agent that it owns."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +12,4 @@ class Claim:
     fence: int
     id: uuid.UUID
     has_commands: bool
+    until: float = field(compare=False)  # by `monotonic`: until then nobody else can claim it

@@ -6,6 +6,7 @@ fence is ours. The lease says when others may claim it; the fence says who owns 
 
 import os
 from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Protocol, Self
 
 from pager.errors import StorageError
@@ -18,8 +19,8 @@ RENEWALS = 3  # within one lease
 class Renewed(Protocol):
     """Is told the outcome of a renewal."""
 
-    def __call__(self, *, owned: bool, has_commands: bool) -> None:
-        """Take note of it."""
+    def __call__(self, *, owned: bool, has_commands: bool, until: float) -> None:
+        """Take note of it. If it is `owned`, nobody else can claim it before that moment of `monotonic`."""
         ...
 
 
@@ -74,10 +75,11 @@ class Leases:
 
     def renew(self, held: dict[Claim, Renewed]) -> None:
         """Renew these leases, and tell each claim if it still holds."""
+        until = monotonic() + self._rows.server.lease_seconds
         try:
             found = self._rows.renew(list(held))
         except StorageError:
             return
         for claim, renewed in held.items():
             newest, has_commands = found.get(claim.agent, (None, False))
-            renewed(owned=newest == claim.id, has_commands=has_commands)
+            renewed(owned=newest == claim.id, has_commands=has_commands, until=until)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from threading import Thread
+from time import monotonic
 
 from pager.errors import AgentLostError, StorageError, UnavailableError
 from pager.log import past
@@ -38,6 +39,7 @@ class Log:
         self._name = name
         self._rows = rows
         self._claim = claim
+        self._sure_until = claim.until
         self._restored = restored
         self._seq = restored.seq
         self._has_sent = False  # a commit, of this process
@@ -219,9 +221,15 @@ class Log:
 
     # ownership
 
-    def _renewed(self, *, owned: bool, has_commands: bool) -> None:
+    @property
+    def is_sure(self) -> bool:
+        """Return False if another process may have claimed the agent since the last renewal, and committed."""
+        return monotonic() < self._sure_until
+
+    def _renewed(self, *, owned: bool, has_commands: bool, until: float) -> None:
         """Take note of a renewal of the lease, in another thread."""
         if owned:
+            self._sure_until = until
             self.has_commands = self.has_commands or has_commands
         else:
             self._lose_claim()

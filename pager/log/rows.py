@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from time import monotonic
 from typing import Any, NamedTuple
 
 from pager.log.claim import Claim
@@ -121,12 +122,13 @@ class Rows:
         """Return the claim to an agent; None if there is none, if another owns it, or if its format is newer."""
         self.noted.pop(name, None)  # another owner may have stored another time
         mine, lease, left = uuid.uuid4(), self.server.lease_seconds, self.server.left
+        until = monotonic() + lease
         values = (mine, json.dumps(owner), lease, name, VERSION, [mine, *left.values()])
         found = self.server.ask(_CLAIM, values)
         if not found:
             return None
         left.pop(found[0][0], None)
-        return Claim(*found[0])
+        return Claim(*found[0], until)
 
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
         """Renew leases. Return agent -> claim and whether commands wait, of those that are still ours."""

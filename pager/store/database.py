@@ -72,6 +72,11 @@ class CommitLog(Protocol):
         """Return when everything that was committed is in the log. Raises AgentLostError."""
         ...
 
+    @property
+    def is_sure(self) -> bool:
+        """Return False if another process may own the agent by now."""
+        ...
+
     def settle(self) -> None:
         """Return when nothing reads the file in the background."""
         ...
@@ -433,6 +438,11 @@ class Database:
             how = "TRUNCATE" if truncate else "PASSIVE"
             busy, pages, copied = self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         return not busy and pages == copied
+
+    @property
+    def is_sure(self) -> bool:
+        """Return False if another process may own the agent by now, and what the file holds may be old."""
+        return self._log is None or self._log.is_sure
 
     def forget_past(self) -> list[str]:
         """Erase earlier states from the commit log, if there is one, and from what reads it.

@@ -287,3 +287,12 @@ def test_dead_helpers_hide_no_agent_that_is_due(home: Home, address: str) -> Non
     )
     home.set_due("x", SystemClock().now())
     assert home.take_due() == ["x"]
+
+
+def test_whose_lease_was_not_renewed_is_not_sure(home: Home, address: str) -> None:
+    with opened(home) as memory:
+        assert memory.is_sure
+    with opened(Home(f"{address}&lease_seconds=0.1")) as memory:
+        stop_renewing(f"{address}&lease_seconds=0.1")
+        while memory.is_sure:  # a tenth of a second
+            pass

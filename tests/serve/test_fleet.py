@@ -216,3 +216,20 @@ def test_clients_of_the_messages_api_ask_again_after_an_outage(fleet: Place) -> 
         ask("ALTER TABLE selfpager.commits DROP CONSTRAINT down")
         wait_until(lambda: answer().status_code == 200)
         assert answer().json()["content"] == [{"type": "text", "text": "Hello."}]
+
+
+def test_a_worker_that_stood_still_answers_with_what_another_has_stored(fleet: Place) -> None:
+    with ExitStack() as opened:
+        (running, first), (_, second) = workers(fleet, opened)
+        first.post("/v1/agents", json={"id": "notes"})
+        assert first.post("/v1/agents/notes/facts", json={"text": "one", "key": "k"}).status_code == 201
+        running.send_signal(signal.SIGSTOP)
+
+        def stored() -> bool:
+            with suppress(httpx.TransportError):
+                return second.post("/v1/agents/notes/facts", json={"text": "two", "key": "k"}).status_code == 201
+            return False
+
+        wait_until(stored)
+        running.send_signal(signal.SIGCONT)
+        assert [each["text"] for each in first.get("/v1/agents/notes/facts").json()["facts"]] == ["two"]
