@@ -138,6 +138,9 @@ def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, pos
         postgres.kill()
         try:
             assert client.get("/healthz").status_code == 503
+            with ThreadPoolExecutor(16) as pool:  # the first one asks for the keys, the others wait for it
+                asking = [pool.submit(client.get, "/v1/agents/notes") for _ in range(16)]
+                assert {each.result().status_code for each in asking} == {503}
         finally:
             postgres.start()
         wait_until(lambda: client.get("/healthz").status_code == 200)
