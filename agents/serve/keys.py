@@ -20,7 +20,7 @@ from typing import Literal, get_args
 
 from agents.serve.errors import ApiError, no_agent, unauthorized
 from pager.clock import Clock
-from pager.errors import NotFoundError, RejectedError, StorageError
+from pager.errors import NotFoundError, RejectedError, StorageError, UnavailableError
 from pager.home import Home
 from pager.types import OF_TENANT
 
@@ -105,7 +105,7 @@ class Keys:
         asked_at = monotonic()
         with self._lock:
             if self._failed_at > asked_at:  # or all who have waited here would try again, one after the other
-                raise StorageError("the keys of this home could not be read a moment ago. Try again.")
+                raise UnavailableError("the keys of this home could not be read a moment ago. Try again.")
             now = monotonic()
             if self._read_at is None or now - self._read_at > CACHED_SECONDS:
                 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -33,6 +34,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help="partitions of at most 3 seconds")
     parser.add_argument("--folder", type=Path, help="for the story and the logs; by default a temporary one")
     given = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started is ended
     folder = given.folder or Path(tempfile.mkdtemp(prefix="chaos"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {given.seed}; what happens is told in {folder}/story.log", flush=True)

@@ -41,6 +41,7 @@ class Outcome:
     faults: dict[str, int]
     troubles: dict[str, int]  # that clients had, and got over
     restores: int
+    folds: int
     slowest_seconds: float
     seconds: float
 
@@ -50,7 +51,8 @@ class Outcome:
         rows = [
             ("messages", verdict.messages), ("calls of tools", verdict.calls), ("lost", len(verdict.lost)),
             ("doubled", len(verdict.doubled)), ("reordered", len(verdict.reordered)),
-            ("broken otherwise", len(verdict.broken)), ("seconds", round(self.seconds)),
+            ("broken otherwise", len(verdict.broken)), ("agents restored", self.restores), ("logs folded", self.folds),
+            ("seconds", round(self.seconds)),
             ("the slowest message, seconds", round(self.slowest_seconds, 1)),
             *((f"fault: {name}", count) for name, count in sorted(self.faults.items())),
             *((f"clients asked again after: {name}", count) for name, count in sorted(self.troubles.items())),
@@ -89,10 +91,10 @@ def run(plan: Plan, folder: Path, tell: object = None) -> Outcome:
                     tell(fleet, clients, faults)
             verdict = _judged(fleet, clients)
             verdict.broken += [*clients.wrong, *faults.broken]
-            restores = sum(each.moments.read_text().count("restore begins") for each in fleet.workers)
+            moments = "".join(each.moments.read_text() for each in fleet.workers)
             outcome = Outcome(
-                verdict, dict(faults.counts), dict(clients.troubles), restores, clients.slowest,
-                time.monotonic() - begun,
+                verdict, dict(faults.counts), dict(clients.troubles), moments.count("restore begins"),
+                moments.count("fold begins"), clients.slowest, time.monotonic() - begun,
             )  # fmt: skip
             for fault in verdict.faults:
                 fleet.story.tell(f"JUDGE {fault}")

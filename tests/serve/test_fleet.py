@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import httpx
 import pytest
 
+from agents.serve.keys import Keys
 from agents.testing import Reply, call, stall
+from pager.clock import SystemClock
+from pager.errors import UnavailableError
 from tests.serve.conftest import Place, arriving, events, wait_until
 from tests.serve.test_kill import Gate, process
 from tests.support.cli import command_line
@@ -141,6 +145,22 @@ def test_keys_are_those_of_the_database_and_its_outage_is_told(fleet: Place, pos
         finally:
             postgres.start()
         wait_until(lambda: client.get("/healthz").status_code == 200)
+
+
+def test_keys_that_cannot_be_read_are_an_outage_for_all_who_ask(fleet: Place, postgres: Postgres) -> None:
+    keys, together = Keys(fleet.home, SystemClock()), Barrier(16)
+
+    def ask() -> object:
+        together.wait()
+        return keys.all()
+
+    postgres.kill()
+    try:
+        with ThreadPoolExecutor(16) as pool:  # the first one asks, the others wait for it
+            asking = [pool.submit(ask) for _ in range(16)]
+            assert {type(each.exception()) for each in asking} == {UnavailableError}
+    finally:
+        postgres.start()
 
 
 def test_a_worker_that_stops_gives_its_agents_back_at_once(fleet: Place) -> None:
