@@ -229,7 +229,8 @@ class Home:
         if kind == MESSAGE:
             self.set_due(name, self._clock.now())
             return CommandOutcome(command, "pending")
-        self.apply_pending(name)
+        if not self.apply_pending(name):
+            self.set_due(name, self._clock.now())
         return self.outcomes(name, [command])[0]
 
     def pending(self, name: str) -> list[dict[str, Any]]:

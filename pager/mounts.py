@@ -14,7 +14,6 @@ agent writes is sent to the shared memory as a command, and takes effect there.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -209,8 +208,11 @@ class Mounts:
             raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
         origin = {"source": f"agent:{without_tenant(self._own.agent)}", "via": list(via)}
         command = inbox.send(mount.place.commands, kind, {**arguments, **origin}, self._clock)
-        with suppress(InUseError), self._open_unit(mount) as unit:  # in use: its process takes it
-            unit.process_inbox(messages=False)
+        try:
+            with self._open_unit(mount) as unit:
+                unit.process_inbox(messages=False)
+        except InUseError:
+            mount.place.set_due(self._clock)  # its process takes it, also if it is idle
         outcome = self._ask(mount, lambda reader: _outcome(reader, command))
         if outcome and outcome.startswith("refused: "):
             raise RejectedError(f"{name}: {outcome.removeprefix('refused: ')}")

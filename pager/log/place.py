@@ -266,6 +266,11 @@ class PostgresPlace(Place):
         state = self._rows.state(self._row_name)
         return None if state is None else state.owner
 
+    def set_due(self, clock: Clock) -> None:
+        """Note it in its row."""
+        now = clock.now()
+        HomeRows(self._rows).set_due(self._row_name, now, now)
+
     @property
     def commands(self) -> Commands:
         """Return the commands in its rows."""

@@ -84,6 +84,10 @@ class Place(ABC):
     def owner(self) -> dict[str, Any] | None:
         """Return pid, command and start of the process that has it open for writing; None if there is none."""
 
+    @abstractmethod
+    def set_due(self, clock: Clock) -> None:
+        """Note that it wants to be visited now, by whoever works for the agents of its home: a command waits."""
+
     @property
     @abstractmethod
     def commands(self) -> Commands:
@@ -201,6 +205,10 @@ class Directory(Place):
     def owner(self) -> dict[str, Any] | None:
         """Return who holds the lock."""
         return current_owner(self.files.lock)
+
+    def set_due(self, clock: Clock) -> None:
+        """Note it in the home, the directory around this one."""
+        home_files.set_due(self.files.directory.parent, self.agent, clock.now())
 
     @property
     def commands(self) -> Commands:

@@ -177,6 +177,15 @@ def test_names_that_clash_are_refused(home: Home) -> None:
     assert home.owner("ann") is None
 
 
+def test_who_has_it_open_is_asked_to_look(home: Home) -> None:
+    unit(home)
+    with agent(home, "ann", writing(home), embedder=None) as memory, home.open("sales", embedder=None) as sales:
+        assert memory.write_shared("sales", "archive", {"text": "Ann sold a lamp."}).startswith("Sent to sales")
+        assert home.take_due() == ["sales"]
+        sales.archive("Bob sold a chair.")  # in Postgres, a commit tells that commands wait
+        assert sales.process_inbox() == 1
+
+
 def test_many_writers_lose_nothing(home: Home) -> None:
     names = ["ann", "bob", "cid"]
 

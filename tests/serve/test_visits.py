@@ -50,3 +50,13 @@ def test_a_look_that_fails_is_not_the_last(place: Place, monkeypatch: pytest.Mon
         client.post("/v1/agents/notes/tell", json={"text": "x"})
         wait_until(lambda: client.get("/v1/agents/notes/steps").json()["total"] == 2)
     assert api.log.getvalue().count("the home cannot be looked through") == 2
+
+
+def test_an_edit_from_elsewhere_is_carried_out_though_the_agent_is_open_and_idle(place: Place) -> None:
+    with place.serving() as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        fact = client.post("/v1/agents/notes/facts", json={"text": "The depot closes at six."}).json()["id"]
+        sent = api.server.instances.home.send("notes", "forget", {"page_id": fact, "reason": "it moved"})
+        assert sent.state == "pending"
+        wait_until(lambda: client.get("/v1/agents/notes/facts").json()["total"] == 0)
