@@ -158,6 +158,25 @@ class Facts(Given):
     facts: list[Fact]
 
 
+class Purged(Given):
+    """A page that was destroyed, and in how many places its text was."""
+
+    places: int
+
+
+class Problem(Given):
+    """A law that does not hold, or a file that is damaged."""
+
+    where: str
+    text: str
+
+
+class Checked(Given):
+    """What a check has found; nothing if all is well."""
+
+    problems: list[Problem]
+
+
 class Step(Given):
     """A step of the conversation. `begins` is the beginning of its text; GET .../pages/{id} has all of it."""
 

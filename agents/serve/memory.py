@@ -110,6 +110,21 @@ async def page(call: Call) -> Response:
     return call.json(given.Page.model_validate(await call.read(lambda memory: memory.read_page(name, offset))))
 
 
+@endpoint("DELETE", "/v1/agents/{id}/pages/{page}", "admin", given.Purged)
+async def purge(call: Call) -> Response:
+    """Destroy a page and every copy of its text, as `selfpager purge` does, between two turns. It cannot be undone."""
+    name = call.request.path_params["page"]
+    places = await call.in_line(lambda agent: agent.memory.purge(name, actor=f"api:{call.caller.name}"))
+    return call.json(given.Purged(places=places))
+
+
+@endpoint("GET", "/v1/agents/{id}/check", "read", given.Checked)
+async def check(call: Call) -> Response:
+    """Check the laws and the files, as `selfpager check` does, between two turns. Nothing is repaired."""
+    found = await call.in_line(lambda agent: agent.memory.check())
+    return call.json(given.Checked(problems=[given.Problem.model_validate(to_json(each)) for each in found]))
+
+
 @endpoint(
     "GET", "/v1/agents/{id}/ledger", "read", given.Ledger,
     query={"events": "such as evict,recall; all if left out", **SPAN, **AT},
@@ -158,4 +173,4 @@ def _fact(fact: Fact) -> given.Fact:
     return given.Fact.model_validate(fact)
 
 
-MEMORY = [core, edit_core, facts, store_fact, forget_fact, steps, page, ledger, trace, search]
+MEMORY = [core, edit_core, facts, store_fact, forget_fact, steps, page, purge, check, ledger, trace, search]

@@ -249,3 +249,15 @@ def test_an_import_brings_neither_keys_nor_a_configuration(place: Place, api: Ap
     assert client.post("/v1/agents/other/turns", json={"text": "hi"}).json()["error"]["type"] == "no_configuration"
     assert client.post("/v1/agents", json={"id": "other"}).status_code == 201
     assert client.post("/v1/agents/other/turns", json={"text": "hi"}).json()["text"] == "Hello."
+
+
+def test_a_text_is_destroyed_while_a_server_has_the_agent(place: Place, client: httpx.Client) -> None:
+    place.model.script("I keep it.")
+    client.post(TURNS, json={"text": "my code is zebra-41"})
+    gone = client.delete("/v1/agents/notes/pages/s1")
+    assert gone.status_code == 200
+    assert gone.json()["places"] >= 1
+    assert "zebra-41" not in client.get("/v1/agents/notes/pages/s1").text
+    assert not any(b"zebra-41" in file.read_bytes() for file in (place.folder / "home").rglob("*") if file.is_file())
+    assert client.get("/v1/agents/notes/check").json() == {"problems": []}
+    assert client.delete("/v1/agents/notes/pages/s99").status_code == 404
