@@ -127,8 +127,9 @@ class Rows:
         found = self.server.ask(_CLAIM, values)
         if not found:
             return None
-        left.pop(found[0][0], None)
-        return Claim(*found[0], until)
+        agent, fence, claim, has_commands = found[0]
+        left.pop(agent, None)
+        return Claim(agent, fence, claim, has_commands, until)
 
     def renew(self, claims: Sequence[Claim]) -> dict[int, tuple[uuid.UUID, bool]]:
         """Renew leases. Return agent -> claim and whether commands wait, of those that are still ours."""

@@ -87,7 +87,7 @@ def _kill_in(kind: str, worker: Worker, random: Random, note: Note) -> None:
             return begins in moments.read()
 
         has_begun = wait_until(begun, MOMENT_SECONDS)
-        time.sleep(random.uniform(0, 0.01))
+        time.sleep(random.uniform(0, 0.003))
         worker.kill()
         moments.seek(seen)
         said = moments.read()

@@ -11,20 +11,24 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
 from agents.cli.main import run
+from pager.errors import StorageError
 from pager.log import log, rows
+from pager.log.claim import Claim
 from pager.log.log import Log
 from pager.log.rows import Rows
 from pager.log.states import States
 from tests.support.formats import know_formats
 
 FOLD_BYTES = 8 << 10
-LATE_SECONDS = 0.02
+LATE_SECONDS = 0.3
+HONEST_COMMITS = 10
 
 
 def no_fence() -> None:
@@ -35,17 +39,24 @@ def no_fence() -> None:
 
 
 def early() -> None:
-    """Say that a commit is stored, and store it a little later."""
-    commit, line = Rows.commit, ThreadPoolExecutor(1)
+    """Say that a commit is stored, and store it a little later. An agent is made as it should be."""
+    commit, late = Rows.commit, SimpleQueue[Any]()
 
-    def store(*args: Any) -> None:
-        time.sleep(LATE_SECONDS)
-        commit(*args)
+    def store() -> None:
+        while True:
+            first = late.get()
+            time.sleep(LATE_SECONDS)
+            for arguments in (first, *(late.get() for _ in range(late.qsize()))):
+                with suppress(StorageError):
+                    commit(*arguments)
 
-    def acknowledge(*args: Any) -> bool:
-        line.submit(store, *args)
+    def acknowledge(mine: Rows, claim: Claim, seq: int, parts: Sequence[bytes]) -> bool | None:
+        if seq <= HONEST_COMMITS:
+            return commit(mine, claim, seq, parts)
+        late.put((mine, claim, seq, parts))
         return False
 
+    Thread(target=store, daemon=True).start()
     Rows.commit = acknowledge  # type: ignore[method-assign]
     log.FOLD_BYTES = 1 << 30  # a fold of what is not stored yet could be read by nobody
 
