@@ -146,6 +146,10 @@ class Call:
                 yield agent.memory
                 return
         instances = self.server.instances
+        if searches and instances.has_mounts(self.agent):  # which are known to the open agent alone
+            with self.server.workers.use(self.agent) as agent:
+                yield agent.memory
+            return
         options = embedders.for_command(instances.home.place(self.agent), None) if searches else NO_EMBEDDER
         with instances.read(self.agent, **options) as reader:
             yield reader
