@@ -31,7 +31,7 @@ WHO = {
     "GET /healthz": OPEN, "GET /docs": OPEN, "GET /openapi.json": OPEN, "GET /view": OPEN,  # which leads to /view/
     "GET /metrics": OPERATOR,
     "POST /v1/agents": "admin", "GET /v1/agents": "read", "GET /v1/agents/{id}": "read",
-    "DELETE /v1/agents/{id}": "admin",
+    "DELETE /v1/agents/{id}": "admin", "POST /v1/agents/{id}/rekey": "admin",
     "POST /v1/agents/{id}/turns": "write", "GET /v1/agents/{id}/turns/{key}": "read",
     "POST /v1/agents/{id}/tell": "write", "POST /v1/agents/{id}/resume": "write",
     "POST /v1/agents/{id}/approvals/{call}": "write",
