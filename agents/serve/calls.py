@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from anyio import to_thread
 from pydantic import BaseModel, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -120,6 +120,8 @@ class Call:
         except TimeoutError:
             text = f"the body was not here after {seconds:g} s."
             raise ApiError(408, "timeout", text, "Send it again.", {"Connection": "close"}) from None
+        except ClientDisconnect:  # nobody reads this: it is for the log and the figures
+            raise ApiError(400, "disconnected", "the client left before its body was here.") from None
         return bytes(received)
 
     async def body(self, shape: type[Body]) -> Body:
@@ -144,6 +146,10 @@ class Call:
                 yield agent.memory
                 return
         instances = self.server.instances
+        if searches and instances.has_mounts(self.agent):  # which are known to the open agent alone
+            with self.server.workers.use(self.agent) as agent:
+                yield agent.memory
+            return
         options = embedders.for_command(instances.home.place(self.agent), None) if searches else NO_EMBEDDER
         with instances.read(self.agent, **options) as reader:
             yield reader

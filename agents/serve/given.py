@@ -158,6 +158,12 @@ class Facts(Given):
     facts: list[Fact]
 
 
+class Rekeyed(Given):
+    """How many memories were encrypted with the new key: the agent's, and those of its helpers."""
+
+    memories: int
+
+
 class Purged(Given):
     """A page that was destroyed, and in how many places its text was."""
 

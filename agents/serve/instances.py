@@ -66,6 +66,11 @@ class Instances:
         config = memory.load_value(MADE_FROM) or name
         return config if config in self._files else None
 
+    def has_mounts(self, name: str) -> bool:
+        """Return True if the agent's configuration is here and names shared memories."""
+        config = self.config_of(name)
+        return config is not None and bool(load(self._files[config], os.environ).mounts)
+
     def open(self, name: str, approve: Approve, *, task: bool) -> Agent:
         """Open an agent that exists. Raises ApiError (409) if its configuration is not here."""
         config = self.config_of(name)

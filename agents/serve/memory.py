@@ -115,6 +115,7 @@ async def purge(call: Call) -> Response:
     """Destroy a page and every copy of its text, as `selfpager purge` does, between two turns. It cannot be undone."""
     name = call.request.path_params["page"]
     places = await call.in_line(lambda agent: agent.memory.purge(name, actor=f"api:{call.caller.name}"))
+    call.server.runs.forget(call.agent)  # the events of its turns, which a client could ask for once more
     return call.json(given.Purged(places=places))
 
 

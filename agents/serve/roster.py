@@ -3,10 +3,10 @@
 from starlette.responses import Response
 
 from agents.fleet import overview_of
-from agents.serve.asked import Made
+from agents.serve.asked import Made, Nothing
 from agents.serve.calls import Call, endpoint
 from agents.serve.errors import ApiError
-from agents.serve.given import Agents, AgentState, Empty, WaitingCall
+from agents.serve.given import Agents, AgentState, Empty, Rekeyed, WaitingCall
 from pager.types import OF_TENANT
 
 PAGE = 100
@@ -62,6 +62,18 @@ async def remove(call: Call) -> Response:
     return call.json({})
 
 
+@endpoint("POST", "/v1/agents/{id}/rekey", "admin", Rekeyed, body=Nothing)
+async def rekey(call: Call) -> Response:
+    """Encrypt an agent and its helpers with a new key, as `selfpager rekey` does. 429 while it is at work."""
+    await call.body(Nothing)
+
+    def change() -> int:
+        with call.server.workers.closed(call.agent):
+            return call.server.instances.home.change_key(call.agent)
+
+    return call.json(Rekeyed(memories=await call.in_thread(change)))
+
+
 def _state(call: Call, agent: str) -> AgentState:
     running = call.server.workers.is_working(call.agent)
     with call.reading() as memory:
@@ -75,4 +87,4 @@ def _state(call: Call, agent: str) -> AgentState:
     )  # fmt: skip
 
 
-AGENTS = [make, list_all, show, remove]
+AGENTS = [make, list_all, show, remove, rekey]

@@ -199,7 +199,7 @@ class Runs:
                 del self._runs[agent, run.key]
 
     def forget(self, agent: str) -> None:
-        """Forget all runs of an agent that was removed, with what was said in them."""
+        """Forget all runs of an agent, with what was said in them: it was removed, or something of it was purged."""
         with self._lock:
             self._runs = {key: run for key, run in self._runs.items() if key[0] != agent}
             self._ended = deque((name, run) for name, run in self._ended if name != agent)

@@ -151,16 +151,23 @@ class Workers:
             return self._stopping or (desk is not None and any(not job.waits for job in desk.jobs))
 
     @contextmanager
-    def put_away(self, name: str) -> Generator[None]:
-        """Close an agent, and keep it closed while the block removes it. Raises ApiError (409) while it works."""
+    def closed(self, name: str) -> Generator[Desk]:
+        """Close an agent, and keep it closed in the block: jobs that come meanwhile wait. Raises ApiError (429) while
+        it works."""
         with self._lock:
             desk = self._desk(name)
-        with desk.lock:  # jobs that come meanwhile wait for it
+        with desk.lock:
             with self._lock:
                 if not desk.is_idle:
                     raise busy("this agent is at work.", self._retry_seconds(1))
-                desk.is_gone = True
             self._close(desk)
+            yield desk
+
+    @contextmanager
+    def put_away(self, name: str) -> Generator[None]:
+        """Close an agent while the block removes it. Raises ApiError (429) while it works."""
+        with self.closed(name) as desk:
+            desk.is_gone = True
             try:
                 yield
             except BaseException:
@@ -212,6 +219,7 @@ class Workers:
                     self._pool.submit(self._work, desk)
                 else:
                     desk.is_scheduled = False
+        self._close_others(desk)  # of those that were at work when it was opened
 
     def _do(self, desk: Desk, job: Job) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +31,7 @@ WHO = {
     "GET /healthz": OPEN, "GET /docs": OPEN, "GET /openapi.json": OPEN, "GET /view": OPEN,  # which leads to /view/
     "GET /metrics": OPERATOR,
     "POST /v1/agents": "admin", "GET /v1/agents": "read", "GET /v1/agents/{id}": "read",
-    "DELETE /v1/agents/{id}": "admin",
+    "DELETE /v1/agents/{id}": "admin", "POST /v1/agents/{id}/rekey": "admin",
     "POST /v1/agents/{id}/turns": "write", "GET /v1/agents/{id}/turns/{key}": "read",
     "POST /v1/agents/{id}/tell": "write", "POST /v1/agents/{id}/resume": "write",
     "POST /v1/agents/{id}/approvals/{call}": "write",
@@ -149,7 +150,7 @@ def test_a_tenant_learns_nothing_of_the_machine_from_the_view(place: Place, api:
     mine, operator = api.client("acme"), api.client()
     mine.post("/v1/agents", json={"id": "notes"})
     mine.post("/v1/agents/notes/facts", json={"text": "it is open now"})
-    assert mine.get("/view/api/notes/state").json()["running"] == {"pid": os.getpid(), "url": ""}
+    assert mine.get("/view/api/notes/state").json()["running"] == {"pid": os.getpid()}
     assert (mine.get("/view/api/agents").json()["home"], operator.get("/view/api/agents").json()["home"]) == (
         "", str(place.folder / "home"),
     )  # fmt: skip
@@ -209,6 +210,29 @@ def test_what_a_removed_agent_said_is_not_answered_to_its_successor(place: Place
     wait_until(lambda: client.delete("/v1/agents/notes").status_code == 200)
     client.post("/v1/agents", json={"id": "notes"})
     assert client.get("/v1/agents/notes/turns/k").status_code == 404
+
+
+def test_what_was_purged_is_not_told_again_as_an_event(place: Place, client: httpx.Client) -> None:
+    place.model.otherwise("The code is fourtytwo.")
+    headers = {"Idempotency-Key": "k", "Accept": "text/event-stream"}
+    at = "/v1/agents/notes/turns"
+    assert "fourtytwo" in client.post(at, json={"text": "hi"}, headers=headers).text
+    assert client.delete("/v1/agents/notes/pages/s2").status_code == 200
+    for again in (client.post(at, json={"text": "hi"}, headers=headers), client.get(f"{at}/k", headers=headers)):
+        assert again.status_code == 200
+        assert "fourtytwo" not in again.text
+    assert len(place.model.requests) == 1
+
+
+def test_a_client_that_leaves_is_no_fault_of_the_server(api: Api, client: httpx.Client) -> None:
+    url = httpx.URL(api.url)
+    head = (
+        f"POST /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {client.headers['x-api-key']}\r\nContent-Length: 9\r\n\r\n"
+    )
+    with socket.create_connection((url.host, url.port or 80)) as connection:
+        connection.sendall(head.encode() + b"{")
+    wait_until(lambda: any(line.get("status") == 400 for line in api.lines))
+    assert "a request failed" not in api.log.getvalue()
 
 
 def test_who_waits_for_an_agent_that_is_removed_does_not_make_it_again(place: Place, api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -253,3 +254,18 @@ def test_a_worker_that_stood_still_answers_with_what_another_has_stored(fleet: P
         wait_until(stored)
         running.send_signal(signal.SIGCONT)
         assert [each["text"] for each in first.get("/v1/agents/notes/facts").json()["facts"]] == ["two"]
+
+
+def test_an_agent_that_a_worker_has_open_gets_a_new_key(fleet: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cryptography")
+    monkeypatch.setenv("SELFPAGER_MASTER_KEY", base64.b64encode(bytes(32)).decode())
+    fleet.model.otherwise("Hello.")
+    ask = rows_of(fleet.address).server.ask
+    with fleet.serving() as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        assert client.post(TURNS, json={"text": "1"}).status_code == 200
+        [(before,)] = ask("SELECT id FROM selfpager.keys")
+        assert client.post("/v1/agents/notes/rekey").json() == {"memories": 1}
+        assert ask("SELECT id FROM selfpager.keys") != [(before,)]
+        assert client.post(TURNS, json={"text": "2"}).json()["steps"] == ["s4"]

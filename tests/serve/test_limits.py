@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import repeat
-from threading import Event
+from threading import Barrier, Event
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -140,6 +140,17 @@ def test_only_so_many_agents_stay_open_and_all_answer(place: Place) -> None:
                 assert client.post(f"/v1/agents/a{number}/turns", json={"text": "hi"}).status_code == 200
         assert api.server.workers.figures["open"] == 2
         assert client.get("/v1/agents/a0").json()["steps"] == 4
+
+
+def test_no_more_than_so_many_stay_open_after_many_were_at_work_at_once(place: Place) -> None:
+    together = Barrier(4, timeout=60)
+    with place.serving(open_agents=2) as api:
+        client, workers = api.client(), api.server.workers
+        for number in range(4):
+            client.post("/v1/agents", json={"id": f"a{number}"})
+        jobs = [workers.submit(f"a{number}", lambda _: together.wait()) for number in range(4)]
+        assert sorted(job.result() for job in jobs) == [0, 1, 2, 3]
+        wait_until(lambda: workers.figures["open"] == 2)
 
 
 def held() -> Iterator[str]:

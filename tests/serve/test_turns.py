@@ -261,3 +261,13 @@ def test_a_text_is_destroyed_while_a_server_has_the_agent(place: Place, client: 
     assert not any(b"zebra-41" in file.read_bytes() for file in (place.folder / "home").rglob("*") if file.is_file())
     assert client.get("/v1/agents/notes/check").json() == {"problems": []}
     assert client.delete("/v1/agents/notes/pages/s99").status_code == 404
+
+
+def test_a_search_of_an_agent_that_is_not_open_finds_what_is_shared_with_it(place: Place) -> None:
+    with place.home.open("team", embedder=None) as team:
+        team.archive("the giraffe house opens at nine")
+    with place.serving(place.config(more="mounts:\n  - memory: team\n")) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        found = client.post("/v1/agents/notes/search", json={"query": "giraffe"}).json()["hits"]
+        assert [hit["page_id"] for hit in found] == ["team/f1"]
