@@ -23,6 +23,7 @@ class Durations:
 
     cut: tuple[float, float]
     down: tuple[float, float]
+    leases: tuple[float, float] = (1.2, 2.5)  # of a worker that stands still
 
     def of_cut(self, random: Random) -> float:
         """Short ones are more frequent than long ones."""
@@ -44,7 +45,7 @@ def kill_worker(worker: Worker, random: Random, durations: Durations, note: Note
 
 
 def stop_worker(worker: Worker, random: Random, durations: Durations, note: Note) -> None:
-    seconds = LEASE_SECONDS * random.uniform(1.2, 2.5)
+    seconds = LEASE_SECONDS * random.uniform(*durations.leases)
     note(f"for {seconds:.1f} s")
     worker.signal(signal.SIGSTOP)
     time.sleep(seconds)
