@@ -75,7 +75,7 @@ def test_view_serves_at_a_secret_address_until_ctrl_c(home: Path) -> None:
         assert (address.startswith("http://127.0.0.1:"), agent) == (True, "anna")
         assert "<title>selfpager</title>" in fetched(address)
         agents = json.loads(fetched(f"{address}api/agents"))
-        assert agents == {"agents": ["anna"], "read_only": True, "home": str(home)}
+        assert agents == {"agents": ["anna"], "more": False, "read_only": True, "home": str(home)}
         with pytest.raises(urllib.error.HTTPError, match="403"):
             fetched(address.rsplit("/", 2)[0] + "/")
         port = address.split(":")[2].split("/")[0]
