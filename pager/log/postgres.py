@@ -154,6 +154,8 @@ class Server:
         self._class = type("_Limited", (_Limited,), {"limit_seconds": self.limit_seconds})
         defaults: dict[str, Any] = {
             "autocommit": True, "application_name": "selfpager", "keepalives_idle": 30,
+            # What psycopg prepares by itself it deallocates after every rollback, and with it what we prepare.
+            "prepare_threshold": None,
             "connect_timeout": max(2, int(self.limit_seconds / max(1, len(self._hosts)))),  # to each host
             "tcp_user_timeout": int(self.limit_seconds * 1000),
             # A standby has an earlier state, and takes no writes. To read there is for who asks for it.

@@ -13,6 +13,7 @@ from agents.httpd import HttpServer
 from pager import Home, Memory, RejectedError, StorageError
 from pager.errors import AgentLostError, PagerError
 from pager.log.failures import explain
+from tests.support.postgres import rows_of
 
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
@@ -337,3 +338,15 @@ def test_a_commit_whose_connection_is_ended_by_an_operator_is_unknown(home: Home
                 second.result()
     memory.close()
     judge(address, texts, unknown=0)
+
+
+def test_commits_go_on_after_a_transaction_that_was_rolled_back(home: Home, address: str) -> None:
+    server = rows_of(address).server
+    with home.open("x", embedder=None) as memory:
+        memory.archive("one")
+        for _ in range(10):
+            server.ask("SELECT 1")  # psycopg prepares what is asked often
+        with pytest.raises(StorageError), server.transaction() as transaction:
+            transaction.rows("SELECT 1 / 0")
+        memory.archive("two")
+        assert [use.fact.text for use in memory.inspect.facts("current").rows] == ["two", "one"]
