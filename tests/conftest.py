@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # Tests of these rooms start processes or servers, or run for seconds. They all count as slow.
 TESTS = Path(__file__).parent
 SLOW_ROOMS = {
-    *("bench", "browser", "chaos", "cli", "crash", "demo", "hostile", "laws", "local", "log", "mcp", "models", "project"),
-    *("serve", "standin", "testing", "vectors", "view"),
+    *("bench", "browser", "chaos", "cli", "crash", "demo", "hostile", "laws", "local", "log", "mcp", "models"),
+    *("project", "serve", "standin", "testing", "vectors", "view"),
 }
 
 IN_MEMORY = Path("/dev/shm")
