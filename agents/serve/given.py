@@ -21,7 +21,7 @@ class Empty(Given):
 
 
 class Stop(Given):
-    """How a turn ended. `text` says what to do if it was not simply answered."""
+    """The end of a turn. `text` says what to do if it was not simply answered."""
 
     reason: str
     text: str = ""
@@ -159,7 +159,7 @@ class Facts(Given):
 
 
 class Rekeyed(Given):
-    """How many memories were encrypted with the new key: the agent's, and those of its helpers."""
+    """The number of memories that were encrypted with the new key: the agent's, and those of its helpers."""
 
     memories: int
 
@@ -178,7 +178,7 @@ class Problem(Given):
 
 
 class Checked(Given):
-    """What a check has found; nothing if all is well."""
+    """The findings of a check; none if all is well."""
 
     problems: list[Problem]
 

@@ -220,20 +220,25 @@ def client_of(front: Front, url: str) -> anthropic.Anthropic:
     return anthropic.Anthropic(base_url=f"{url}/a/clerk", api_key=front.key, max_retries=0)
 
 
+def ask_and_kill(front: Front, folder: Path, body: Any) -> None:
+    """Serve in a process that is killed while the model answers this request."""
+    front.close()
+    with server_to_kill(front, folder) as (process, url):
+
+        def dies(_: Json) -> Reply:
+            os.kill(process.pid, signal.SIGKILL)
+            return Reply("nobody hears this")
+
+        front.provider.replies = dies
+        with client_of(front, url) as client, pytest.raises(anthropic.APIConnectionError):
+            client.messages.create(**body)
+        process.wait()
+
+
 @pytest.mark.slow
 def test_killed_between_request_and_answer_the_request_sent_again_is_one_turn(tmp_path: Path) -> None:
     with front_in(tmp_path) as front:
-        front.close()
-        with server_to_kill(front, tmp_path) as (process, url):
-
-            def dies(_: Json) -> Reply:
-                os.kill(process.pid, signal.SIGKILL)
-                return Reply("nobody hears this")
-
-            front.provider.replies = dies
-            with client_of(front, url) as client, pytest.raises(anthropic.APIConnectionError):
-                client.messages.create(**HELLO)
-            process.wait()
+        ask_and_kill(front, tmp_path, HELLO)
         front.provider.replies = lambda _: Reply("Here I am.")
         with server_to_kill(front, tmp_path) as (_, url), client_of(front, url) as client:
             assert text_of(client.messages.create(**HELLO)) == "Here I am."
@@ -247,17 +252,7 @@ def test_killed_in_a_turn_it_is_gone_on_with_unasked_as_the_client_asked(tmp_pat
     body: Any = {**HELLO, "tools": [WEATHER], "system": "Speak like a pirate.", "max_tokens": 321}
     due = tmp_path / "home" / ".due" / "clerk"
     with front_in(tmp_path) as front:
-        front.close()
-        with server_to_kill(front, tmp_path) as (process, url):
-
-            def dies(_: Json) -> Reply:
-                os.kill(process.pid, signal.SIGKILL)
-                return Reply("nobody hears this")
-
-            front.provider.replies = dies
-            with client_of(front, url) as client, pytest.raises(anthropic.APIConnectionError):
-                client.messages.create(**body)
-            process.wait()
+        ask_and_kill(front, tmp_path, body)
         front.provider.replies = lambda _: Reply("I look.", call("get_weather", {"city": "Porto"}))
         with server_to_kill(front, tmp_path) as (_, url), client_of(front, url) as client:
             wait_until(lambda: not due.exists())
