@@ -19,6 +19,7 @@ from agents.serve.keys import Keys
 from agents.testing import Reply, call, stall
 from pager.clock import SystemClock
 from pager.errors import UnavailableError
+from tests.log.test_ownership import stop_renewing
 from tests.serve.conftest import Place, arriving, events, wait_until
 from tests.serve.test_kill import Gate, process
 from tests.support.cli import command_line
@@ -237,6 +238,22 @@ def test_clients_of_the_messages_api_ask_again_after_an_outage(fleet: Place) -> 
         ask("ALTER TABLE selfpager.commits DROP CONSTRAINT down")
         wait_until(lambda: answer().status_code == 200)
         assert answer().json()["content"] == [{"type": "text", "text": "Hello."}]
+
+
+def test_an_agent_whose_lease_is_not_renewed_is_not_read_from_its_file(fleet: Place) -> None:
+    with fleet.serving() as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        client.post("/v1/agents/notes/facts", json={"text": "one"})
+
+        def is_read_there() -> bool:
+            with api.server.workers.use_if_open("notes") as agent:
+                return agent is not None
+
+        assert is_read_there()
+        stop_renewing(fleet.address)
+        wait_until(lambda: not is_read_there())
+        assert client.get("/v1/agents/notes/facts").json()["total"] == 1
 
 
 def test_a_worker_that_stood_still_answers_with_what_another_has_stored(fleet: Place) -> None:
