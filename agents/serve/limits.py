@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from pager.errors import RejectedError
 
-FILES_EACH, OTHER_FILES = 5, 256  # of an open agent; of clients, models, Postgres and the view
+FILES_EACH = 5  # of an open agent four, and more if it mounts a memory
+OTHER_FILES = 256  # of clients, models, Postgres and the view
 
 
 @dataclass(frozen=True, slots=True)
 class ServeLimits:
     """The limits of one server."""
 
-    open_agents: int = 100  # an open one has up to five file descriptors and 0.6 MB
+    open_agents: int = 100  # an open one has four file descriptors and 0.6 MB
     threads: int = 16  # turns at once
     line: int = 8  # requests that wait for one agent
     whole_line: int = 256  # and for all agents

@@ -107,7 +107,7 @@ def opening(work: Path) -> list[Figure]:
         figures = [
             Figure("open an agent and take a turn", at_once, 1000 * first, None, " ms"),
             Figure("memory of an open agent", f"the worker has {worker.megabytes:.0f} MB", megabytes, 0.8, " MB"),
-            Figure("file descriptors of an open agent", f"the worker has {worker.files}", files, 5, ""),
+            Figure("file descriptors of an open agent", f"the worker has {worker.files}", files, 4, ""),
         ]
         for path in PATHS:
             taken = [timed(client.get, path) for _ in range(9)]

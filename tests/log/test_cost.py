@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
+import pytest
 
 from pager import Home
 from pager.log import rows as rows_module
@@ -24,6 +28,21 @@ def test_a_turn_is_two_round_trips(proxy: Proxy, address: str) -> None:
             )
             if number:  # the first prepares the statement
                 assert proxy.requests == before + 2
+
+
+@pytest.mark.parametrize("kind", ["directory", "postgres"])
+def test_an_open_agent_has_four_descriptors(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    def opened() -> list[str]:
+        return sorted(Path(each.path).name for each in psutil.Process().open_files())
+
+    home = Home(tmp_path) if kind == "directory" else Home(request.getfixturevalue("address"))
+    with home.open("first", embedder=None) as first:
+        first.append_user("hello")
+        before = opened()
+        with home.open("x", embedder=None) as memory:
+            memory.append_user("hello")
+            found = opened()
+    assert len(found) == len(before) + 4
 
 
 def test_a_commit_changes_no_column_of_an_agent_that_is_in_an_index(home: Home, address: str) -> None:
