@@ -91,6 +91,9 @@ class Copies:
             self._held.pop(copy, None)
             if not self._held:
                 self._changed.set()
+        self._forget(copy)
+
+    def _forget(self, copy: uuid.UUID) -> None:
         with suppress(StorageError):  # its lease ends
             self._server.ask("DELETE FROM selfpager.copies WHERE id = %s", (copy,))
 
@@ -109,8 +112,11 @@ class Copies:
     def _renew(self, held: dict[uuid.UUID, _Held]) -> None:
         found = dict(self._server.ask(_RENEW, (self._server.lease_seconds, list(held))))
         for copy, (agent, follow) in held.items():
-            if copy not in found:  # a purge took this process for dead
+            if copy not in found:  # a purge took this process for dead, or it was dropped a moment ago
                 self.announce(copy, agent)
+                if copy not in self._held:
+                    self._forget(copy)
+                    continue
             if (copy not in found or found[copy] is not None) and copy not in self._following:
                 # In a thread of its own: somebody may be reading for long, and the leases go on.
                 self._following.add(copy)

@@ -175,6 +175,16 @@ def test_a_copy_that_was_taken_for_dead_is_known_again(home: Home, address: str)
         assert memory.check() == []
 
 
+def test_a_copy_that_is_dropped_during_a_renewal_is_not_known_again(home: Home, address: str) -> None:
+    server = rows_of(address).server
+    home.open("x", embedder=None).close()
+    copies = Copies.of(server)
+    with home.read("x"):
+        held = dict(copies._held)
+    copies._renew(held)
+    assert server.ask("SELECT * FROM selfpager.copies") == []
+
+
 @pytest.mark.parametrize("equal", [True, False])
 def test_a_past_that_has_become_another_one_is_noticed(home: Home, address: str, equal: bool) -> None:
     """As after a failover to a standby that lacked the last commit."""
