@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic, sleep
 
 from pager.errors import StorageError, UnavailableError
 from pager.log.postgres import Server, Transaction
@@ -20,6 +21,7 @@ from pager.log.seal import PLAIN, Box, place
 VARIABLE, FILE_VARIABLE = "SELFPAGER_MASTER_KEY", "SELFPAGER_MASTER_KEY_FILE"
 LACKS_KEY = "its master key is missing here"  # for those who do not run it
 KEY_BYTES = 32
+PAUSE_SECONDS = 0.1  # for the transactions of others
 OF_OTHERS = 0o007  # the rights of those who are neither the owner of a file nor of its group
 
 _OF_AGENT = """
@@ -144,9 +146,13 @@ class Keys:
         return bool(self._server.ask("SELECT 1 FROM selfpager.keys WHERE agent = %s", (agent,)))
 
     def forget_past(self) -> None:
-        """Write the table of keys anew: what was deleted or replaced is in none of its files."""
+        """Write the table of keys anew, until what was deleted or replaced is in none of its files."""
+        waits_until = monotonic() + self._server.limit_seconds
         try:
-            self._server.ask("VACUUM FULL selfpager.keys")
+            while self._server.write_anew("selfpager.keys"):
+                if monotonic() > waits_until:
+                    raise StorageError("a transaction that began before it goes on still, such as a backup.")
+                sleep(PAUSE_SECONDS)
         except StorageError as error:
             text = "the key was destroyed, but the file of the table of keys may still hold it"
             raise StorageError(f"{text}: {error} Then run `selfpager rekey`, which writes it anew.") from error

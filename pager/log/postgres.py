@@ -226,6 +226,22 @@ class Server:
         failed = self._failure
         return failed[1] if failed and monotonic() - failed[0] < FAILURE_SECONDS else None
 
+    def write_anew(self, table: str) -> int:
+        """Write the file of a table anew. Return how many deleted rows it holds still, as a transaction that began
+        before may see them."""
+        told = list[str]()
+        with self._connection() as connection:
+            note = lambda diagnostic: told.append(diagnostic.message_detail or "")  # noqa: E731
+            connection.add_notice_handler(note)
+            try:
+                connection.execute(f"VACUUM (FULL, VERBOSE) {table}".encode())
+            finally:
+                connection.remove_notice_handler(note)
+        found = re.search(r"\d+", " ".join(told))  # in whatever language: the first number is theirs
+        if found is None:
+            raise StorageError(f"the Postgres at {self.public} does not say what is left in {table}.")
+        return int(found[0])
+
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
         """Run a transaction, whose locks end with it also when this process stands still."""
