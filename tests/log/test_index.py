@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-
 from pager import Home
 from tests.support import Words
 from tests.support.indexed import FACTS, archive, build, is_asked, lost, told
-
 
 
 def test_the_process_that_builds_the_index_reads_what_its_owner_has_open(home: Home) -> None:
