@@ -152,7 +152,7 @@ class PostgresPlace(Place):
             files = AgentFiles(cache.path)
             state = self._rows.state(self._row_name)
             states = self._rows.states
-            restored = states.restore(claim.agent, files.database) if state and state.seq else states.begin(claim.agent)
+            restored = states.restore(claim.agent, files.database) if state and state.seq else states.begin(claim)
             log = Log(self._row_name, self._rows, claim, restored)
             store = Store(files.database, clock, log=log)
         except BaseException:

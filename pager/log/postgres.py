@@ -43,6 +43,7 @@ Statement = tuple[str, Sequence[Any]]
 _TYPES = {bytes: (17, Format.BINARY), int: (20, Format.TEXT), uuid.UUID: (2950, Format.BINARY)}
 CONNECTIONS = 8  # of a process, to one address
 FAILURE_SECONDS = 30.0  # then it is worth another try
+LEAST_STILL, MOST_STILL = 5, 60  # seconds between two statements of a transaction
 
 
 class _UnconfirmedError(psycopg.OperationalError):
@@ -150,6 +151,9 @@ class Server:
         self._address, options = split_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]
         self.keep_days = options["keep_days"]
+        # When this process stands still within a transaction, others wait for what that has locked: no longer than for
+        # its lease.
+        self._still_seconds = int(min(max(self.lease_seconds, LEAST_STILL), MOST_STILL))
         self._hosts = hosts(self._address)
         self._class = type("_Limited", (_Limited,), {"limit_seconds": self.limit_seconds})
         defaults: dict[str, Any] = {
@@ -244,11 +248,9 @@ class Server:
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
-        """Run a transaction, whose locks end with it also when this process stands still."""
+        """Run a transaction."""
         with self._connection() as connection, connection.transaction():
-            transaction = Transaction(connection)
-            transaction.rows("SET LOCAL idle_in_transaction_session_timeout = '60s'")
-            yield transaction
+            yield Transaction(connection)
 
     @contextmanager
     def snapshot(self) -> Generator[Transaction]:
@@ -297,7 +299,10 @@ class Server:
         try:
             # A commit that Postgres has not written is not durable. Stronger settings of the server stay.
             durable = "set_config('synchronous_commit', 'on', false)"
-            connection.execute(f"SELECT CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END")
+            still = f"set_config('idle_in_transaction_session_timeout', '{self._still_seconds}s', false)"
+            connection.execute(
+                f"SELECT {still}, CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END"
+            )
         except BaseException:
             connection.close()
             raise

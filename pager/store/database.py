@@ -24,7 +24,6 @@ from pager.store.shape import SCHEMA, difference, shape_of
 PAGE_BYTES = 2048
 LOG_HEADER_BYTES = 24  # of each page in the log
 LOG_PAGES = 512
-CACHE_LOCKING = "EXCLUSIVE"  # of a cache of a commit log, which nobody else opens: no locks, and no shared memory
 Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -194,10 +193,7 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         if not self.read_only:
-            connection = self._connection_to("mode=rwc")
-            if self._log is not None:
-                connection.execute(f"PRAGMA locking_mode = {CACHE_LOCKING}")
-            return connection
+            return self._connection_to("mode=rwc")
         connection = self._connection_to("mode=ro")
         try:
             connection.execute("PRAGMA user_version")
