@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterable
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from hashlib import blake2b
+from math import isfinite
 from typing import Any
 from uuid import uuid4
 
@@ -249,8 +250,10 @@ def _count(agent: Agent, asked: Asked) -> int:
 
 
 def _check(asked: Asked, agent: Agent) -> tuple[str, ...]:
-    model = agent.config.model
-    return check_for(asked, provider=model.provider, thinking=model.thinking, own_tools=agent.tool_names)
+    model, most = agent.config.model, agent.memory.limits.max_output_tokens
+    return check_for(
+        asked, provider=model.provider, thinking=model.thinking, own_tools=agent.tool_names, most_tokens=most
+    )
 
 
 def _read_turn(raw: bytes, *, retried: bool, key: str) -> Turn:
@@ -260,9 +263,15 @@ def _read_turn(raw: bytes, *, retried: bool, key: str) -> Turn:
 
 def _parsed(raw: bytes) -> Any:
     try:
-        return json.loads(raw)
+        return json.loads(raw, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         raise BadRequestError("The request body is not valid JSON.") from None
+
+
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):  # NaN is Python's own JSON, and no provider takes it
+        raise ValueError(text)
+    return number
 
 
 def _digest(body: Json) -> str:

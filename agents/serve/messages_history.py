@@ -23,10 +23,11 @@ BEGINNING = ""
 @dataclass(frozen=True, slots=True)
 class Place:
     """The end of a known history: the newest step then, and True if it ended a turn, so that another branch may begin
-    there."""
+    there. Of an answer also the step behind which it began (`told`)."""
 
     step: str
     ends_turn: bool
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)

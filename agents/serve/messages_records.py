@@ -6,8 +6,8 @@ options of the newest request (`OFFER`). The others hold digests and ids; what w
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, astuple, dataclass, replace
 
 from agents.explain import AnyMemory
 from agents.serve.messages_history import Place
@@ -79,12 +79,20 @@ def load_place(memory: AnyMemory, digest: str) -> Place | None:
     return Place(*json.loads(text)) if text else None
 
 
+def store_place(memory: Memory, digest: str, place: Place) -> None:
+    """Store where a history ends."""
+    memory.save_value(PLACE + digest, json.dumps(astuple(place)))
+
+
 def load_record(memory: AnyMemory, digest: str) -> Record | None:
     """Return what became of the newest request with this history."""
     text = memory.load_value(ANSWER + digest)
-    if text is None:
-        return None
-    record = Record(**json.loads(text))
+    return read_record(json.loads(text)) if text else None
+
+
+def read_record(stored: Json) -> Record:
+    """Return a record as it was stored."""
+    record = Record(**stored)
     return replace(record, calls=tuple((call, name) for call, name in record.calls))
 
 
@@ -125,10 +133,34 @@ def last_step(memory: AnyMemory) -> str:
 
 def replies_of(memory: AnyMemory, record: Record) -> list[str]:
     """Return the steps in which the model answered the request."""
-    told = number_of(record.told)
-    turn = memory.inspect.step(record.told).turn
-    rows = (memory.inspect.step(f"s{number}") for number in range(told + 1, number_of(record.last) + 1))
-    return [row.page_id for row in rows if row.kind == "assistant" and row.turn == turn]
+    turn, found = memory.inspect.step(record.told).turn, list[str]()
+    for number in range(number_of(record.told) + 1, number_of(record.last) + 1):
+        row = memory.inspect.step(f"s{number}")
+        if row.kind == "assistant" and row.turn == turn:
+            found.append(row.page_id)
+        elif row.kind != "record" and row.turn != turn:  # of another branch, perhaps
+            break
+    return found
+
+
+def repeat_step(memory: Memory, step: str, leaves: Collection[str]) -> None:
+    """Append a reply of another branch once more, with the results of its calls. Those of the tools in `leaves` stay
+    open."""
+    parts, sources = memory.inspect.said_parts(step), memory.inspect.step(step).via
+    content = [part.block for part in parts if part.slot == "reply" and part.block["type"] in ("text", "tool_use")]
+    stop = memory.history.stop_reason(step)
+    memory.append_assistant({"role": "assistant", "content": content, "stop_reason": stop, "model": "client"})
+    results = {part.block["tool_use_id"]: part for part in parts if part.slot == "result"}
+    calls = [block["id"] for block in content if block["type"] == "tool_use"]
+    others = iter([part for call, part in results.items() if call not in calls])  # an id that a model gave twice
+    for given, call in zip(calls, memory.open_calls, strict=False):
+        part = results.get(given) or next(others, None)
+        if part is None or call.name in leaves:
+            continue
+        memory.append_result(
+            call.id, part.block.get("content", ""), is_error=bool(part.block.get("is_error")),
+            memory_tool=not part.searchable, source=sources,
+        )  # fmt: skip
 
 
 def usage_of(memory: AnyMemory, replies: list[str]) -> tuple[Usage, str]:

@@ -109,9 +109,17 @@ def read(body: Any, *, counts: bool = False) -> Asked:
     return Asked(given["model"], messages, system, tools, options, given.get("stream", False), not_sent)
 
 
-def check_for(asked: Asked, *, provider: str, thinking: str, own_tools: Collection[str]) -> tuple[str, ...]:
-    """Refuse what this agent cannot honour: its provider, its setting of `thinking`, the names of its tools. Return
-    what is not sent to its model."""
+def check_for(
+    asked: Asked, *, provider: str, thinking: str, own_tools: Collection[str], most_tokens: int
+) -> tuple[str, ...]:
+    """Refuse what this agent cannot honour: its provider, its setting of `thinking`, the names of its tools, its limit
+    of a reply's tokens. Return what is not sent to its model."""
+    budget = asked.options.get("thinking", {}).get("budget_tokens") or 0
+    if budget >= most_tokens:
+        text = (
+            f"thinking.budget_tokens is {budget}; replies of this agent have at most {most_tokens} tokens, and it has"
+        )
+        raise BadRequestError(f"{text} to be less. Ask for less, or raise model.max_output_tokens in the agent's YAML.")
     for index, tool in enumerate(asked.tools):
         if tool["name"] in own_tools:
             text = f"tools.{index}.name: this agent has a tool {tool['name']!r} of its own, which it runs itself."

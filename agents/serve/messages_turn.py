@@ -8,7 +8,7 @@ a kill goes on where it was: it never begins a second turn. A server goes on wit
 import json
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import blake2b
 
 from agents.agent import Agent
@@ -19,7 +19,6 @@ from agents.serve.messages_records import (
     HEAD,
     KEY,
     OFFER,
-    PLACE,
     Answer,
     Record,
     at_work,
@@ -27,7 +26,10 @@ from agents.serve.messages_records import (
     last_step,
     load_place,
     load_record,
+    read_record,
+    repeat_step,
     replies_of,
+    store_place,
     store_record,
     usage_of,
     visible,
@@ -60,6 +62,7 @@ class Turn:
         self._body = body
         self._retried = retried
         self._key = KEY + blake2b(key.encode(), digest_size=16).hexdigest() if key else ""
+        self._of_key: Record | None = None
         self.message_id = ""  # the same for a request that comes again
         self._sequence: str | None = None
         self.is_repeated = self._has_note = False  # the answer was given before
@@ -74,7 +77,7 @@ class Turn:
     def tell(self, memory: Memory) -> bool:
         """Tell the agent what is new. Return False if the request was answered before."""
         self._check_key(memory)
-        record = load_record(memory, self.digest)
+        record = self._of_key or load_record(memory, self.digest)
         is_same = record is not None and record.body == self._body
         if record and record.last and is_same and (self._retried or not record.sent):
             self._name(record)
@@ -85,18 +88,29 @@ class Turn:
             text = "The conversation must end with a user message: this agent does not go on from a text of a client."
             raise BadRequestError(f"messages: {text}")
         with memory.transaction():
+            begun = replies_of(memory, replace(record, last=last_step(memory))) if record and not record.last else []
             self._place(memory)
-            goes_on = self.plan.kind == "repeated" and record is not None
-            record = Record(self._body, record.told if record and goes_on else last_step(memory))
+            told = last_step(memory)
+            if self.plan.kind == "repeated":
+                told = record.told if record else told
+            else:
+                for step in begun:  # its turn was left for another conversation: what has run is not run again
+                    repeat_step(memory, step, self.asked.tool_names)
+            record = Record(self._body, told)
             store_record(memory, self.digest, record)
             self._name(record)
-            if goes_on:
+            if told != last_step(memory):
                 self.said_before = self._read(memory, replace(record, last=last_step(memory))).content
             memory.save_value(HEAD, self.digest)
             self._store_offer(memory)
-            if self._key:
-                memory.save_value(self._key, json.dumps([self._body, self.digest]))
+            self._store_key(memory, None)
         return True
+
+    def _store_key(self, memory: Memory, record: Record | None) -> None:
+        """Store the request of an Idempotency-Key, and its answer: the same history may be asked with another key."""
+        if self._key:
+            answer = asdict(record) if record else None
+            memory.save_value(self._key, json.dumps([self._body, self.digest, answer]))
 
     def _store_offer(self, memory: Memory) -> None:
         """Store what the request brings, for who has to go on without it. It rarely changes."""
@@ -118,10 +132,11 @@ class Turn:
         found = memory.load_value(self._key) if self._key else None
         if found is None:
             return
-        body, history = json.loads(found)
+        body, history, answer = json.loads(found)
         if body != self._body or history != self.digest:
             raise KeyReusedError
         self._retried = True
+        self._of_key = read_record(answer) if answer else None
 
     def _place(self, memory: Memory) -> None:
         """Bring the agent to the end of the history: to a branch, if it has to be, and with what is new."""
@@ -138,8 +153,9 @@ class Turn:
         self.plan = plan(self.history, lambda each: load_place(memory, each), is_here, anew=anew)
         if self.plan.kind in REASONS and newest != "s0":
             memory.branch(self.plan.after, REASONS[self.plan.kind])
-        for index in range(self.plan.told, len(self.history)):
-            self._say(memory, index)
+        places = [load_place(memory, each) for each in self.history[self.plan.told :]]
+        for index, place in enumerate(places, self.plan.told):
+            self._say(memory, index, place)
 
     def _can_go_on(self, memory: Memory, place: Place, newest: str, index: int) -> bool:
         """Return True if the agent's turn has ended at a place, or is the open one and waits for what comes there."""
@@ -162,14 +178,19 @@ class Turn:
         place = load_place(memory, self.digest)
         return place is not None and place.step == last_step(memory) and memory.turn_is_open
 
-    def _say(self, memory: Memory, index: int) -> None:
-        """Tell one message of the history."""
-        message = self.asked.messages[index]
-        if message.role == "assistant":
-            self._repeat_reply(memory, message)
-        else:
+    def _say(self, memory: Memory, index: int, place: Place | None) -> None:
+        """Tell one message of the history. An answer of this agent, which has a `place`, is told with the steps between
+        it and what it answers: what the agent's own tools did stands in no history of a client."""
+        message, before = self.asked.messages[index], last_step(memory)
+        if message.role == "user":
             self._say_as_user(memory, index, message)
-        memory.save_value(PLACE + self.history[index], json.dumps([last_step(memory), not memory.turn_is_open]))
+        elif place is not None and place.told:
+            for step in replies_of(memory, Record("", place.told, place.step)):
+                repeat_step(memory, step, {call["name"] for call in message.calls})
+        else:
+            self._repeat_reply(memory, message)
+        told = before if message.role == "assistant" else ""
+        store_place(memory, self.history[index], Place(last_step(memory), not memory.turn_is_open, told))
 
     def _say_as_user(self, memory: Memory, index: int, message: Message) -> None:
         calls = [call["id"] for call in self.asked.messages[index - 1].calls] if index else []
@@ -225,11 +246,13 @@ class Turn:
         calls = calls if stop == "tool_use" else ()
         record = replace(record, last=last, stop=stop, sequence=self._stopped_by(stop), note=note, calls=calls)
         answer = self._read(memory, record)
-        head = self._with_answer(answer)
+        head, paused = self._with_answer(answer), load_place(memory, self.digest)
+        told = paused.told if paused and self.asked.messages[-1].role == "assistant" else record.told
         with memory.transaction():
-            memory.save_value(PLACE + head, json.dumps([last, not is_open]))
+            store_place(memory, head, Place(last, not is_open, told))
             memory.save_value(HEAD, head)
             store_record(memory, self.digest, record)
+            self._store_key(memory, record)
         self.answer = answer
         return answer
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
+import httpx2
 import pytest
 
 from agents.testing import http_error, truncate
@@ -112,6 +113,7 @@ def test_errors_are_those_of_the_sdk(front: Front) -> None:
         ({"tool_choice": {"type": "any"}}, "may only be specified while providing tools"),
         ({"tool_choice": {"type": "tool", "name": "archive"}, "tools": [WEATHER]}, "there is no tool 'archive'"),
         ({"thinking": {"type": "enabled", "budget_tokens": 10}}, "budget_tokens has to be 1024 or more"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 9000}, "max_tokens": 9999}, "at most 5000 tokens"),
         ({"system": [{"type": "image"}]}, "system has to be a string"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}]}, "unexpected"),
     ],
@@ -125,6 +127,17 @@ def test_what_cannot_be_honoured_is_refused_and_changes_nothing(front: Front, ch
     front.close()
     with front.memory() as memory:
         assert not memory.inspect.steps(0, 1).rows
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400"])
+def test_numbers_that_no_provider_takes_are_no_json(front: Front, number: str) -> None:
+    body = (
+        '{"model": "m", "max_tokens": 9, "metadata": {"user_id": %s}, "messages": [{"role": "user", "content": "a"}]}'
+    )
+    url = f"{front.http.url}/a/clerk/v1/messages"
+    refused = httpx2.post(url, content=body % number, headers={"x-api-key": front.key})
+    assert (refused.status_code, front.requests) == (400, [])
+    assert "not valid JSON" in refused.json()["error"]["message"]
 
 
 def test_parameters_go_to_the_provider(front: Front) -> None:

@@ -21,7 +21,7 @@ from agents.agent import Agent
 from agents.events import Stopped, Text, Thinking
 from agents.models.model import FinishedReply, Model
 from agents.serve.messages_history import Place, digests, plan
-from agents.serve.messages_records import mark_sent
+from agents.serve.messages_records import mark_sent, repeat_step
 from agents.serve.messages_request import read
 from agents.serve.messages_turn import Turn
 from pager.types import Json
@@ -188,6 +188,14 @@ def test_an_idempotency_key_is_one_request(front: Front) -> None:
     assert (other.status_code, len(front.requests)) == (400, 1)
     assert "was used for another request" in other.json()["error"]["message"]
     front.post(HELLO, **{"idempotency-key": "k2"})
+    assert len(front.requests) == 2
+
+
+def test_a_key_has_its_own_answer_though_another_one_asked_the_same(front: Front) -> None:
+    front.provider.script("One.", "Two.")
+    first = front.post(HELLO, **{"idempotency-key": "k1"}).json()
+    front.post(HELLO, **{"idempotency-key": "k2"})
+    assert front.post(HELLO, **{"idempotency-key": "k1"}).json() == first
     assert len(front.requests) == 2
 
 
@@ -378,6 +386,19 @@ def test_killed_behind_the_reply_a_client_that_has_read_it_may_go_on_at_once(tmp
     agent.close()
 
 
+def test_killed_behind_the_reply_it_is_one_turn_also_when_somebody_else_was_first(tmp_path: Path) -> None:
+    agent, model = numbered(tmp_path)
+    messages = [{"role": "user", "content": "hello"}]
+    run(agent, asked(messages), finishes=False)
+    run(agent, asked([{"role": "user", "content": "another conversation"}]))
+    again = asked(messages)
+    run(agent, again)
+    assert again.answer is not None
+    assert [block["text"] for block in again.answer.content] == ["reply 1"]
+    assert len(model.requests) == 2
+    agent.close()
+
+
 KINDS = ("say", "tool", "go back", "edit", "retry", "anew", "elsewhere", "reopen")
 MOVES = st.lists(
     st.tuples(st.sampled_from([*KINDS, "say"]), st.integers(0, 99)), min_size=1, max_size=25,
@@ -493,3 +514,25 @@ def test_a_plan_tells_all_that_is_behind_the_last_place_that_serves(data: st.Dat
         assert (made.kind, made.told, made.after) == ("branched", ends[-1] + 1, f"s{ends[-1]}")
     else:
         assert (made.kind, made.told) == ("begun", 0)
+
+
+def test_a_step_that_is_told_again_keeps_its_results_and_where_they_came_from(tmp_path: Path) -> None:
+    """Ids that were used are other ones then, and calls of the client's tools are open again."""
+    agent, _ = numbered(tmp_path)
+    memory = agent.memory
+    calls = [{"type": "tool_use", "id": each, "name": each, "input": {}} for each in ("ours", "theirs", "last")]
+    memory.append_user("go")
+    memory.append_assistant({"role": "assistant", "content": calls, "stop_reason": "tool_use"})
+    memory.append_result("last", "it failed", is_error=True, memory_tool=True)
+    memory.append_result("ours", "from a page", source="web:example.org")
+    memory.branch(None, "another conversation")
+    memory.append_user("go")
+    repeat_step(memory, "s2", {"theirs"})
+    assert [call.name for call in memory.open_calls] == ["theirs"]
+    results = [part for part in memory.inspect.said_parts("s4") if part.slot == "result"]
+    assert [(part.text, part.searchable) for part in results] == [("from a page", True), ("it failed", False)]
+    assert results[1].block["is_error"]
+    assert memory.inspect.step("s4").via == ("web:example.org",)
+    memory.append_result(memory.open_calls[0].id, "here")
+    assert not memory.check()
+    agent.close()

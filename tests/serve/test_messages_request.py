@@ -45,15 +45,15 @@ def test_results_are_the_same_as_a_text_or_as_blocks() -> None:
 def test_behind_chat_completions_what_it_does_not_know_is_refused(name: str) -> None:
     value: Any = {"type": "adaptive"} if name in ("thinking", "output_config") else "x"
     with pytest.raises(BadRequestError, match=f"{name}: this agent's model is behind Chat Completions"):
-        check_for(read({**BODY, name: value}), provider="openai", thinking="default", own_tools=())
+        check_for(read({**BODY, name: value}), provider="openai", thinking="default", own_tools=(), most_tokens=1000)
 
 
 def test_behind_chat_completions_sampling_is_taken_and_metadata_named() -> None:
     asked = read({**BODY, "temperature": 0.5, "metadata": {"user_id": "u"}, "context_management": {}})
-    named = check_for(asked, provider="openai", thinking="off", own_tools=())
+    named = check_for(asked, provider="openai", thinking="off", own_tools=(), most_tokens=1000)
     assert named == ("context_management", "metadata")
     off = read({**BODY, "thinking": {"type": "disabled"}})
-    assert check_for(off, provider="openai", thinking="off", own_tools=()) == ()
+    assert check_for(off, provider="openai", thinking="off", own_tools=(), most_tokens=1000) == ()
 
 
 JUNK: Any = st.recursive(

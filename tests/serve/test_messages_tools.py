@@ -186,6 +186,40 @@ def test_another_door_may_say_something_else_and_the_clients_history_is_told_ane
     assert said_in(front.requests[-1]) == ["How is it?"]
 
 
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Front]:
+    """An agent that gives money back, in the middle of a turn that another client will interrupt."""
+    module = f"of_{tmp_path.name}"  # each test imports one of its own
+    source = 'def refund(order: int) -> str:\n    """Give money back."""\n    return "paid"\n'
+    (tmp_path / f"{module}.py").write_text(source)
+    with front_in(tmp_path, more=f"tools: [{{use: '{module}:refund'}}]") as opened:
+        yield opened
+
+
+def test_what_its_tools_did_is_known_when_another_client_came_between_a_call_and_its_result(shop: Front) -> None:
+    shop.provider.script(Reply("I see.", call("refund", {"order": 7}), CALL, CALL), "Hello.", "Sunny.", "Welcome.")
+    chat = Chat(shop, tools=[WEATHER])
+    asked = chat.say("Refund 7. How is it in Porto?")
+    Chat(shop).say("hello")
+    assert text_of(chat.result(asked, "sunny")) == "Sunny."
+    assert chat.history == "begun; told=3"
+    assert results(shop.requests[-1]) == ["paid", "sunny", "sunny"]
+    chat.say("Thanks.")
+    assert chat.history == "continued; told=1"
+
+
+def test_what_its_tools_did_is_known_when_the_same_request_comes_again_behind_another_client(shop: Front) -> None:
+    shop.provider.script(Reply("I pay.", call("refund", {"order": 7})), http_error(400, "no"), "Hello.", "It is paid.")
+    chat = Chat(shop)
+    with pytest.raises(anthropic.InternalServerError):
+        chat.say("Refund 7.")
+    Chat(shop).say("hello")
+    chat.messages.pop()
+    assert text_of(chat.say("Refund 7.")) == "I pay.|It is paid."
+    assert results(shop.requests[-1]) == ["paid"]
+    assert said_in(shop.requests[-1]) == ["Refund 7."]
+
+
 def test_an_approved_call_goes_on_when_the_paused_answer_is_sent_back(tmp_path: Path) -> None:
     (tmp_path / "till.py").write_text('def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n')
     with front_in(tmp_path, more="tools: [{use: 'till:refund', approve: always}]") as front:
