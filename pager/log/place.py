@@ -184,6 +184,8 @@ class PostgresPlace(Place):
             if state and state.format > VERSION:
                 known = f"this selfpager knows formats up to {VERSION}"
                 raise NewerFormatError(f"{self.name} has format {state.format}; {known}. Install a newer selfpager.")
+            if state is None:  # it was removed, or given back empty, a moment ago
+                self._rows.create(self._row_name)
             wait(pause)
         raise InUseError(self._in_use())
 

@@ -234,8 +234,11 @@ class Server:
         """Write the file of a table anew. Return how many deleted rows it holds still, as a transaction that began
         before may see them."""
         told = list[str]()
+
+        def note(diagnostic: Diagnostic) -> None:
+            told.append(diagnostic.message_detail or "")
+
         with self._connection() as connection:
-            note = lambda diagnostic: told.append(diagnostic.message_detail or "")  # noqa: E731
             connection.add_notice_handler(note)
             try:
                 connection.execute(f"VACUUM (FULL, VERBOSE) {table}".encode())
@@ -301,7 +304,7 @@ class Server:
             durable = "set_config('synchronous_commit', 'on', false)"
             still = f"set_config('idle_in_transaction_session_timeout', '{self._still_seconds}s', false)"
             connection.execute(
-                f"SELECT {still}, CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END"
+                f"SELECT {still}, CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END".encode()
             )
         except BaseException:
             connection.close()
