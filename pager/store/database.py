@@ -81,6 +81,10 @@ class CommitLog(Protocol):
         """Return when nothing reads the file in the background."""
         ...
 
+    def detach(self) -> None:
+        """Read the file no more: it is about to be closed, and so to change."""
+        ...
+
     def forget_past(self) -> list[str]:
         """Return when nobody has an earlier state: the processes that have died with one. Raises StorageError."""
         ...
@@ -163,6 +167,8 @@ class Database:
                 self._migrate(version)
                 self._sync()
             except BaseException:
+                if log is not None:
+                    log.detach()
                 (self._lost or self._connection).close()
                 raise
 
@@ -463,8 +469,10 @@ class Database:
         try:
             if log is not None and self._lost is None:
                 log.sync()
-                log.settle()  # to close the file is to change it
+                log.settle()
         finally:
+            if log is not None:
+                log.detach()  # to close the file is to change it
             with self._explained:
                 connection.close()
 
