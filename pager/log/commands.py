@@ -83,7 +83,12 @@ class CommandRows:
         found = set[str]()
         self._read = self._rows.commands(self._agent)
         for command in self._read:
-            text = self.read(command)
+            try:
+                text = self.read(command)
+            except ValueError:  # it is no command, and may hold anything
+                self.drop(command)
+                found.add(command)
+                continue
             cleaned = erase(text)
             if cleaned is None:
                 self.drop(command)

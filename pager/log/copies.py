@@ -69,7 +69,10 @@ class Copies:
         self._thread: Thread | None = None
 
     def announce(self, copy: uuid.UUID, agent: int) -> None:
-        """Let a purge of this agent know of a copy that is about to be made."""
+        """Let a purge of this agent know of a copy that is about to be made, maybe in place of one of another agent."""
+        with self._lock:
+            if copy in self._held:
+                self._held[copy] = self._held[copy]._replace(agent=agent)
         try:
             self._server.ask(_ADD, (copy, agent, self._holder, self._server.lease_seconds))
         except UnavailableError as error:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from pager.errors import NoAgentError, StorageError
+from pager.errors import NewerFormatError, NoAgentError, StorageError
 from pager.log.copies import Copies
 from pager.log.rows import Position, Rows
 from pager.log.states import Restored
@@ -45,7 +45,7 @@ class Copy:
         self._first = b""  # the first page as its owner has it
         self._held: Restored | None = None  # what is in the file; None while it is not whole
         self._is_as_stored = True  # not in a newer format
-        self._position = Position(0, 0, None, None)
+        self._position = Position(0, 0, 0, None, None)
         try:
             self.follow()
         except BaseException:
@@ -75,14 +75,18 @@ class Copy:
     def follow(self) -> bool:
         """Bring the file up to the last commit. Return True if it did not go on from what it held.
 
-        Raises NoAgentError if there is nothing to follow, StorageError.
+        Raises NoAgentError if there is nothing to follow, NewerFormatError if its owner is a newer selfpager,
+        StorageError.
         """
         if self._file.closed:
             return False
-        held, at = self._held, self._position
+        held, at, place = self._held, self._position, f"{self._rows.server.public}/{self._name}"
         found = self._rows.position(self._name, held.seq if held else 0)
         if found is None or not found.seq:
-            raise NoAgentError(f"there is no memory in {self._rows.server.public}/{self._name}.")
+            raise NoAgentError(f"there is no memory in {place}.")
+        if found.format > VERSION:
+            known = f"this selfpager knows formats up to {VERSION}"
+            raise NewerFormatError(f"{place} has format {found.format}; {known}. Install a newer selfpager.")
         if held and (found.agent, found.seq, found.at) == (at.agent, at.seq, at.at):
             return False
         is_later = (found.agent, found.at_before) == (at.agent, at.at) and self._is_as_stored

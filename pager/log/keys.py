@@ -129,9 +129,11 @@ class Keys:
         It is one transaction: after an error all are as they were.
         """
         with self._server.transaction() as transaction:
+            # Who gives an agent a key has changed this table before it reads the master keys, and is waited for here.
+            transaction.rows("LOCK TABLE selfpager.keys IN SHARE ROW EXCLUSIVE MODE")
             found = transaction.rows(
                 """SELECT k.agent, k.id, k.master, k.wrapped, a.name FROM selfpager.keys k
-                   JOIN selfpager.agents a ON a.id = k.agent ORDER BY k.agent FOR UPDATE OF k"""
+                   JOIN selfpager.agents a ON a.id = k.agent ORDER BY k.agent"""
             )
             first = next(iter(master_keys()), None)
             old = [row for row in found if row[2] != first]

@@ -47,7 +47,7 @@ class Log:
         self._database: Database | None = None
         self._wal: WalReader | None = None
         self._file = -1
-        self._is_lost = self._is_closed = False
+        self._is_lost = self._is_detached = self._is_closed = False
         self._folding: Thread | None = None
         self._folded: Restored | None = None  # of the last fold
         self._unfolded: Restored | None = None  # what the last fold was to fold, and did not
@@ -64,6 +64,7 @@ class Log:
     def sync(self) -> None:
         """Return when everything that was committed is in Postgres. Raises AgentLostError."""
         assert self._wal is not None
+        assert self._database is not None
         if self._in_doubt is not None:
             self._resolve(self._in_doubt)
         try:
@@ -86,6 +87,9 @@ class Log:
             raise self._lose_claim()
         self.has_commands = waits
         self._committed(changes, sum(map(len, parts)))
+        # While it is folded the file has to stay as it is.
+        if not self._is_folding and (changes.frames >= LOG_PAGES or self._is_long) and self._database.checkpoint():
+            self._fold_if_long()
 
     def _before(self, pages: Iterable[tuple[int, bytes]], changes: Changes) -> dict[int, bytes]:
         """Return the content that Postgres has of these pages, as far as it has them."""
@@ -114,32 +118,32 @@ class Log:
             raise self._lose_claim()
 
     def _committed(self, changes: Changes, size_bytes: int) -> None:
+        """Note that a commit is stored. After an interrupt in here it is in doubt, and noted once more."""
         assert self._wal is not None
-        assert self._database is not None
-        self._wal.passed(changes)
-        self._in_doubt = None
-        self._seq += 1
-        self._has_sent = True
         page_bytes = len(next(iter(changes.pages.values())))
-        self._restored.seq = self._seq
+        self._restored.changed_chunks.update(chunk_of(page, page_bytes) for page in changes.pages)
         self._restored.size_bytes = changes.size_pages * page_bytes
         self._restored.log_bytes += size_bytes
-        self._restored.changed_chunks.update(chunk_of(page, page_bytes) for page in changes.pages)
-        if self._is_folding:
-            return  # it reads the file, which has to stay as it is
-        if (changes.frames >= LOG_PAGES or self._is_long) and self._database.checkpoint():
-            self._fold_if_long()
+        self._restored.seq = self._seq + 1
+        self._has_sent = True
+        self._wal.passed(changes)
+        self._seq += 1
+        self._in_doubt = None
 
     def settle(self) -> None:
         """Return when nothing reads the file in the background."""
         if self._folding is not None:
             self._folding.join()
 
+    def detach(self) -> None:
+        """Fold nothing more of the file: it is about to get commits that Postgres may not have, or have later."""
+        self._is_detached = True
+
     # folding
 
     @property
     def _is_folding(self) -> bool:
-        if self._folding is not None and not self._folding.is_alive():
+        if self._folding is None or not self._folding.is_alive():
             self._note_fold()
         return self._folding is not None
 
@@ -155,7 +159,7 @@ class Log:
             self._restored.chunk_bytes = {
                 number: size for number, size in sizes if number < len(self._restored.versions)
             }
-        if self._unfolded is not None:  # the next fold takes these chunks, too
+        if self._unfolded is not None:
             self._restored.folded = self._unfolded.folded
             self._restored.changed_chunks |= self._unfolded.changed_chunks
             self._restored.log_bytes += self._unfolded.log_bytes
@@ -167,7 +171,7 @@ class Log:
             self._begin_fold()
 
     def _begin_fold(self) -> Thread:
-        held = self._restored
+        self._unfolded = held = self._restored  # until it is done, whatever comes between
         self._restored = replace(held, folded=held.seq, log_bytes=0, changed_chunks=set())
         self._folding = Thread(target=self._fold, args=(held,), name="selfpager folding", daemon=True)
         self._folding.start()
@@ -197,12 +201,11 @@ class Log:
         try:
             self._rows.states.fold(self._claim, held, self._chunks(held, sizes))
         except AgentLostError:
-            self._unfolded = held
             self._lose_claim()
         except (StorageError, OSError):
-            self._unfolded = held
+            pass  # the next fold takes these chunks, too
         else:
-            self._folded = replace(held, chunk_bytes=held.chunk_bytes | sizes)
+            self._folded, self._unfolded = replace(held, chunk_bytes=held.chunk_bytes | sizes), None
             with suppress(StorageError):  # the next fold does it
                 past.drop(self._rows.server, self._claim.agent, self._rows.server.keep_days)
                 past.pack(self._rows.server, self._claim, held.box, held.seq)
@@ -213,8 +216,8 @@ class Log:
             if begin >= held.size_bytes:
                 break
             raw = os.pread(self._file, min(CHUNK_BYTES, held.size_bytes - begin), begin)
-            if self._is_lost:  # when its database is closed, the file gets commits that Postgres may not have
-                raise StorageError("the agent was lost while its log was folded.")
+            if self._is_detached:
+                raise StorageError("the database was closed while its log was folded.")
             data = pack_chunk(raw)
             sizes[number] = len(data)
             yield number, data
@@ -253,7 +256,7 @@ class Log:
         way = f"{left}: open the agent again, here or elsewhere"
         error = AgentLostError(f"this process has lost the agent {self._name!r}: {why}. {way}.")
         assert self._database is not None
-        self._is_lost = True  # before the file can change
+        self._is_lost = True
         self._database.refuse(error)
         Leases.of(self._rows).drop(self._claim)
         return error

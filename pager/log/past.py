@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from pager.errors import AgentLostError, RejectedError
+from pager.errors import AgentLostError, NoAgentError, RejectedError
 from pager.log.claim import Claim
 from pager.log.pages import CHUNK_BYTES, begin_of_words, damaged, unpack
 from pager.log.postgres import Row, Server, Transaction
@@ -198,13 +198,17 @@ def last_commit(reading: Transaction, agent: int, box: Box, at: datetime) -> int
 
 
 def too_early(reading: Transaction, agent: int) -> RejectedError:
-    """Return the error for a moment of which nothing is kept."""
+    """Return the error for a moment of which nothing is kept. It names a whole second of which something is."""
     [(first,)] = reading.rows(
-        """SELECT min(at) FROM (SELECT at FROM selfpager.bases WHERE agent = %s AND seq > 0
-           UNION ALL SELECT at FROM selfpager.packs WHERE agent = %s
-           UNION ALL SELECT at FROM selfpager.commits WHERE agent = %s) AS kept""",
-        (agent, agent, agent),
+        """SELECT date_trunc('second', min(at)) + interval '1 second' FROM (
+               SELECT seq, at FROM selfpager.bases WHERE agent = %(agent)s
+               UNION ALL SELECT seq, at FROM selfpager.packs WHERE agent = %(agent)s
+               UNION ALL SELECT seq, at FROM selfpager.commits WHERE agent = %(agent)s) AS kept
+           WHERE seq > 0 AND seq >= (SELECT min(seq) FROM selfpager.bases WHERE agent = %(agent)s)""",
+        {"agent": agent},
     )
+    if first is None:
+        return NoAgentError("the agent was removed a moment ago.")
     return RejectedError(
         f"nothing of it is kept from then. Its past begins at {first.astimezone():%Y-%m-%d %H:%M:%S%z}."
     )

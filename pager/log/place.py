@@ -152,7 +152,7 @@ class PostgresPlace(Place):
             files = AgentFiles(cache.path)
             state = self._rows.state(self._row_name)
             states = self._rows.states
-            restored = states.restore(claim.agent, files.database) if state and state.seq else states.begin(claim.agent)
+            restored = states.restore(claim.agent, files.database) if state and state.seq else states.begin(claim)
             log = Log(self._row_name, self._rows, claim, restored)
             store = Store(files.database, clock, log=log)
         except BaseException:
@@ -184,6 +184,8 @@ class PostgresPlace(Place):
             if state and state.format > VERSION:
                 known = f"this selfpager knows formats up to {VERSION}"
                 raise NewerFormatError(f"{self.name} has format {state.format}; {known}. Install a newer selfpager.")
+            if state is None:  # it was removed, or given back empty, a moment ago
+                self._rows.create(self._row_name)
             wait(pause)
         raise InUseError(self._in_use())
 

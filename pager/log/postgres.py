@@ -5,6 +5,7 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 """
 
 import atexit
+import logging
 import os
 import re
 import uuid
@@ -37,12 +38,15 @@ except ImportError:
         "or 'selfpager-memory[fleet]' where the agent is not"
     ) from None
 
+# It warns of a rollback on a connection that is lost, which Python would print: we raise an error for that.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]
 # The number of its type in every Postgres, and the form in which it is sent.
 _TYPES = {bytes: (17, Format.BINARY), int: (20, Format.TEXT), uuid.UUID: (2950, Format.BINARY)}
 CONNECTIONS = 8  # of a process, to one address
 FAILURE_SECONDS = 30.0  # then it is worth another try
+LEAST_STILL, MOST_STILL = 5, 60  # seconds between two statements of a transaction
 
 
 class _UnconfirmedError(psycopg.OperationalError):
@@ -150,6 +154,9 @@ class Server:
         self._address, options = split_options(address)
         self.lease_seconds, self.limit_seconds = options["lease_seconds"], options["limit_seconds"]
         self.keep_days = options["keep_days"]
+        # When this process stands still within a transaction, others wait for what that has locked: no longer than for
+        # its lease.
+        self._still_seconds = int(min(max(self.lease_seconds, LEAST_STILL), MOST_STILL))
         self._hosts = hosts(self._address)
         self._class = type("_Limited", (_Limited,), {"limit_seconds": self.limit_seconds})
         defaults: dict[str, Any] = {
@@ -230,8 +237,11 @@ class Server:
         """Write the file of a table anew. Return how many deleted rows it holds still, as a transaction that began
         before may see them."""
         told = list[str]()
+
+        def note(diagnostic: Diagnostic) -> None:
+            told.append(diagnostic.message_detail or "")
+
         with self._connection() as connection:
-            note = lambda diagnostic: told.append(diagnostic.message_detail or "")  # noqa: E731
             connection.add_notice_handler(note)
             try:
                 connection.execute(f"VACUUM (FULL, VERBOSE) {table}".encode())
@@ -244,11 +254,9 @@ class Server:
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
-        """Run a transaction, whose locks end with it also when this process stands still."""
+        """Run a transaction."""
         with self._connection() as connection, connection.transaction():
-            transaction = Transaction(connection)
-            transaction.rows("SET LOCAL idle_in_transaction_session_timeout = '60s'")
-            yield transaction
+            yield Transaction(connection)
 
     @contextmanager
     def snapshot(self) -> Generator[Transaction]:
@@ -297,7 +305,10 @@ class Server:
         try:
             # A commit that Postgres has not written is not durable. Stronger settings of the server stay.
             durable = "set_config('synchronous_commit', 'on', false)"
-            connection.execute(f"SELECT CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END")
+            still = f"set_config('idle_in_transaction_session_timeout', '{self._still_seconds}s', false)"
+            connection.execute(
+                f"SELECT {still}, CASE WHEN current_setting('synchronous_commit') = 'off' THEN {durable} END".encode()
+            )
         except BaseException:
             connection.close()
             raise

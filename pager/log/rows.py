@@ -49,7 +49,7 @@ _CREATE = """
 # The moment of a commit tells it from another one of that number, which a standby made that lacked it.
 _AT = """coalesce((SELECT at FROM selfpager.commits WHERE agent = a.id AND seq = {0} AND part = 0),
     (SELECT at FROM selfpager.bases WHERE agent = a.id AND seq = {0}))"""
-_POSITION = f"SELECT id, seq, {_AT.format('a.seq')}, {_AT.format('%s')} FROM selfpager.agents a WHERE name = %s"
+_POSITION = f"SELECT id, seq, format, {_AT.format('a.seq')}, {_AT.format('%s')} FROM selfpager.agents a WHERE name = %s"
 
 
 class Position(NamedTuple):
@@ -57,6 +57,7 @@ class Position(NamedTuple):
 
     agent: int
     seq: int
+    format: int
     at: datetime | None  # the moment of the last commit
     at_before: datetime | None  # that of the commit that was asked for; None if nothing is known of it any more
 

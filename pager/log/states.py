@@ -31,6 +31,7 @@ PageBefore = Callable[[int, int], bytes]  # of a page and its size: its content
 _CHUNK = """
     INSERT INTO selfpager.chunks VALUES (%s, %s, %s, %b)
     ON CONFLICT (agent, number, seq) DO UPDATE SET data = excluded.data"""
+_OURS = "SELECT 1 FROM selfpager.agents WHERE id = %s AND claim = %s FOR NO KEY UPDATE"  # nobody claims it meanwhile
 _FOLDED = "UPDATE selfpager.agents SET folded = %s WHERE id = %s AND claim = %s AND folded < %s RETURNING id"
 _BASE = """
     INSERT INTO selfpager.bases VALUES (%s, %s, coalesce((SELECT at FROM selfpager.commits
@@ -88,10 +89,15 @@ class States:
         self._server = server
         self._keys = keys
 
-    def begin(self, agent: int) -> Restored:
-        """Return the state of an agent without content. It gets its key."""
+    def begin(self, claim: Claim) -> Restored:
+        """Return the state of an agent without content. It gets its key.
+
+        Raises AgentLostError if another owns the agent: to replace the key of that one would destroy what it wrote.
+        """
         with self._server.transaction() as transaction:
-            return Restored(0, 0, 0, box=self._keys.make(transaction, agent))
+            if not transaction.rows(_OURS, (claim.agent, claim.id)):
+                raise AgentLostError("another process has claimed the agent meanwhile: open the agent again.")
+            return Restored(0, 0, 0, box=self._keys.make(transaction, claim.agent))
 
     def fold(self, claim: Claim, held: Restored, chunks: Iterator[tuple[int, bytes]]) -> None:
         """Add a base, after commit `held.seq`, with new versions of these chunks.

@@ -48,11 +48,12 @@ class Changes(NamedTuple):
 
 
 class WalReader:
-    """The log of one database, read from the last commit on that was passed."""
+    """The log of one database, read from the last commit on that was passed. Its file is open from `read` to `passed`:
+    of many open agents none has a descriptor more while it does nothing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._file = -1
         self._header = b""  # that was found right
         self._at: _Position | None = None
         self._places = dict[int, int]()  # of what was passed since SQLite began the log anew
@@ -71,6 +72,7 @@ class WalReader:
         self._places |= changes.places
         self._last = changes.pages if len(changes.pages) <= PAGES_AT_ONCE else {}
         self._at = changes.end
+        self.close()
 
     def before(self, page: int, changes: Changes) -> bytes | None:
         """Return the content of a page before these changes; None if the database file holds it."""
@@ -82,7 +84,15 @@ class WalReader:
         return self._at is not None and self._at.salts == changes.end.salts
 
     def read(self) -> Changes | None:
-        """Return what was committed behind the place that was passed; None if nothing was."""
+        """Return what was committed behind the place that was passed; None if nothing was. Raises OSError."""
+        if self._file < 0:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        changes = self._read()
+        if changes is None:
+            self.close()
+        return changes
+
+    def _read(self) -> Changes | None:
         header = os.pread(self._file, HEADER_BYTES, 0)
         if len(header) < HEADER_BYTES:
             return None

@@ -24,7 +24,6 @@ from pager.store.shape import SCHEMA, difference, shape_of
 PAGE_BYTES = 2048
 LOG_HEADER_BYTES = 24  # of each page in the log
 LOG_PAGES = 512
-CACHE_LOCKING = "EXCLUSIVE"  # of a cache of a commit log, which nobody else opens: no locks, and no shared memory
 Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -80,6 +79,10 @@ class CommitLog(Protocol):
 
     def settle(self) -> None:
         """Return when nothing reads the file in the background."""
+        ...
+
+    def detach(self) -> None:
+        """Read the file no more: it is about to be closed, and so to change."""
         ...
 
     def forget_past(self) -> list[str]:
@@ -164,6 +167,8 @@ class Database:
                 self._migrate(version)
                 self._sync()
             except BaseException:
+                if log is not None:
+                    log.detach()
                 (self._lost or self._connection).close()
                 raise
 
@@ -194,10 +199,7 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         if not self.read_only:
-            connection = self._connection_to("mode=rwc")
-            if self._log is not None:
-                connection.execute(f"PRAGMA locking_mode = {CACHE_LOCKING}")
-            return connection
+            return self._connection_to("mode=rwc")
         connection = self._connection_to("mode=ro")
         try:
             connection.execute("PRAGMA user_version")
@@ -467,8 +469,10 @@ class Database:
         try:
             if log is not None and self._lost is None:
                 log.sync()
-                log.settle()  # to close the file is to change it
+                log.settle()
         finally:
+            if log is not None:
+                log.detach()  # to close the file is to change it
             with self._explained:
                 connection.close()
 

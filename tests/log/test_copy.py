@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pager import Home, Memory, MemoryReader, Mount, NotFoundError, Prefetch, StorageError
+from pager import Home, Memory, MemoryReader, Mount, NewerFormatError, NotFoundError, Prefetch, StorageError
 from pager.log import copy as copy_module
 from pager.log import log as log_module
 from pager.log.copies import Copies
@@ -175,6 +175,19 @@ def test_a_copy_that_was_taken_for_dead_is_known_again(home: Home, address: str)
         assert memory.check() == []
 
 
+def test_a_copy_of_another_agent_than_before_is_known_again_as_that(home: Home, address: str) -> None:
+    server = rows_of(address).server
+    home.open("x", embedder=None).close()
+    with home.read("x") as reader:
+        home.remove("x")
+        home.open("x", embedder=None).close()
+        reader.follow()
+        server.ask("DELETE FROM selfpager.copies")  # a purge took this process for dead
+        copies = Copies.of(server)
+        copies._renew(dict(copies._held))
+        assert server.ask("SELECT agent FROM selfpager.copies") == server.ask("SELECT id FROM selfpager.agents")
+
+
 def test_a_copy_that_is_dropped_during_a_renewal_is_not_known_again(home: Home, address: str) -> None:
     server = rows_of(address).server
     home.open("x", embedder=None).close()
@@ -218,6 +231,17 @@ def test_whoever_falls_far_behind_restores(
                 for number in range(count):
                     memory.archive(f"{count} {number}")
                 assert copy.follow() is anew
+
+
+def test_a_reader_does_not_follow_into_a_format_that_it_does_not_know(home: Home, address: str) -> None:
+    """As when a newer selfpager has opened the agent."""
+    with home.open("x", embedder=None) as memory, home.read("x") as reader:
+        memory.archive("one")
+        reader.follow()
+        rows_of(address).server.ask("UPDATE selfpager.agents SET format = 999, seq = seq + 1")
+        with pytest.raises(NewerFormatError, match=r"/x has format 999; .* Install a newer selfpager"):
+            reader.core()
+        assert texts(reader) == ["one"]
 
 
 def test_an_agent_that_is_gone_and_one_that_has_its_name_now(home: Home) -> None:

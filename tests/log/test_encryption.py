@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from agents.serve.errors import as_api_error
 from pager import Home, Memory, StorageError
-from pager.errors import UnavailableError
+from pager.errors import AgentLostError, UnavailableError
 from pager.log import commands as commands_module
 from pager.log import keys as keys_module
 from pager.log import log as log_module
@@ -22,9 +23,11 @@ from pager.log import past as past_module
 from pager.log import states as states_module
 from pager.log.keys import FILE_VARIABLE, VARIABLE, master_keys
 from pager.log.postgres import Transaction
+from pager.log.states import States
 from tests.log.conftest import LONG
 from tests.log.test_past import now
 from tests.log.test_restore import fold, rows_of
+from tests.support.postgres import end_leases
 
 if TYPE_CHECKING:
     from tests.support.postgres import Postgres
@@ -375,6 +378,43 @@ def test_an_erasure_waits_for_transactions_that_began_before_it(
         home.remove("y")
     assert home.names() == []
     assert rows_of(address).server.write_anew("selfpager.keys") == 0
+
+
+def test_who_stood_still_before_its_first_commit_replaces_no_key_of_who_came_after(
+    home: Home, address: str, master: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = States.begin
+
+    def stand_still(states: States, *claimed: Any) -> Any:
+        monkeypatch.undo()
+        monkeypatch.setenv(FILE_VARIABLE, str(master))
+        end_leases(address)
+        with home.open("x", embedder=None) as memory:
+            live(memory)
+        return begin(states, *claimed)
+
+    monkeypatch.setattr(States, "begin", stand_still)
+    with pytest.raises(AgentLostError, match="open the agent again"):
+        home.open("x", embedder=None)
+    assert len(facts(home, "x")) == 4
+
+
+def test_a_new_master_key_wraps_what_others_are_about_to_commit_too(home: Home, address: str, master: Path) -> None:
+    """They have read the old one. When it is thrown away nothing may be wrapped by it any more."""
+    rows = rows_of(address)
+    with home.open("x", embedder=None) as memory:
+        live(memory)
+    with ThreadPoolExecutor() as pool:
+        with rows.server.transaction() as transaction:  # of an import, and of a new key
+            made = transaction.rows("INSERT INTO selfpager.agents (name) VALUES ('y') RETURNING id")
+            for (agent,) in (*made, *transaction.rows("SELECT id FROM selfpager.agents WHERE name = 'x'")):
+                rows.keys.replace(transaction, agent)
+            master.write_text(f"{SECOND}\n{FIRST}\n")
+            wrapping = pool.submit(home.wrap_keys)
+            waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            while not wrapping.done() and not rows.server.ask(waits):
+                pass
+        assert wrapping.result() == (2, 2)
 
 
 class Killed(BaseException):

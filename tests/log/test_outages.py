@@ -13,6 +13,7 @@ from agents.httpd import HttpServer
 from pager import Home, Memory, RejectedError, StorageError
 from pager.errors import AgentLostError, PagerError
 from pager.log.failures import explain
+from pager.log.postgres import Server
 from tests.support.postgres import rows_of
 
 if TYPE_CHECKING:
@@ -338,6 +339,19 @@ def test_a_commit_whose_connection_is_ended_by_an_operator_is_unknown(home: Home
                 second.result()
     memory.close()
     judge(address, texts, unknown=0)
+
+
+def test_a_transaction_of_a_process_that_stands_still_is_ended_by_postgres(address: str) -> None:
+    """With its lease: others wait for the rows that it has changed, and an erasure for what it can still see."""
+    server = Server.at(address.replace("lease_seconds=300", "lease_seconds=7"))
+    asked = "SELECT current_setting('idle_in_transaction_session_timeout')"
+    found = list[object]()
+    with server.snapshot() as reading:
+        found += reading.rows(asked)
+    with server.transaction() as transaction:
+        found += transaction.rows(asked)
+    found += server.tell((asked, ()), ("SELECT 1", ()))  # a release, and a commit of several parts
+    assert found == [("7s",)] * 3
 
 
 def test_commits_go_on_after_a_transaction_that_was_rolled_back(home: Home, address: str) -> None:

@@ -174,6 +174,22 @@ def test_of_an_agent_that_never_was_nothing_stays(home: Home, address: str) -> N
     assert home.names() == []
 
 
+def test_one_that_goes_away_while_it_is_claimed_is_made_anew(
+    home: Home, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when another process has given it back empty, or has removed it."""
+    create = Rows.create
+
+    def create_and_lose(rows: Rows, name: str) -> None:
+        create(rows, name)
+        monkeypatch.undo()
+        rows.server.ask("DELETE FROM selfpager.agents")
+
+    monkeypatch.setattr(Rows, "create", create_and_lose)
+    with opened(home) as memory:
+        assert memory.check() == []
+
+
 def test_tables_of_a_newer_layout_are_refused(postgres: Postgres, home: Home, address: str) -> None:
     from pager.log.postgres import Server
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pager import Home, Memory, RejectedError, StorageError
+from pager import Home, Memory, NotFoundError, RejectedError, StorageError
 from pager.errors import AgentLostError
 from pager.log import log as log_module
 from pager.log import past
@@ -164,6 +164,36 @@ def test_an_agent_as_it_was_becomes_another_one(home: Home, address: str) -> Non
     with pytest.raises(RejectedError, match=r"nothing of it is kept from then\. Its past begins at"):
         home.restore("x", before - timedelta(days=3), into="z")
     assert home.names() == ["x", "y"]
+
+
+def begin_of_past(home: Home, address: str) -> str:
+    with pytest.raises(RejectedError, match="nothing of it is kept from then") as refused:
+        home.restore("x", now(address) - timedelta(days=30), into="y")
+    return str(refused.value).partition("begins at ")[2].rstrip(".")
+
+
+def test_where_its_past_begins_it_can_be_restored(
+    home: Home, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where older commits are in one pack with those that are kept, as after a pack that failed."""
+    pack, purged = past.pack, []
+    monkeypatch.setattr(past, "pack", lambda *_: purged.append(1) if len(purged) < 2 else pack(*_))
+    for day in range(4):
+        with home.open("x", embedder=None) as memory:
+            live(memory, Random(day), 10)
+            fold(memory)
+        begin = datetime.fromisoformat(begin_of_past(home, address))
+        assert restored(address, tmp_path / "copy", begin)
+        age(address, 4)
+
+
+def test_the_past_of_an_agent_that_is_removed_meanwhile(home: Home, address: str, tmp_path: Path) -> None:
+    home.open("x", embedder=None).close()
+    rows = rows_of(address)
+    state = rows.state("x")
+    home.remove("x")
+    with pytest.raises(NotFoundError, match="was removed a moment ago"):
+        rows.states.restore(state.agent, tmp_path / "copy", now(address))  # type: ignore[union-attr]
 
 
 def test_after_a_purge_no_earlier_state_is_kept(home: Home, address: str) -> None:

