@@ -84,9 +84,7 @@ class Turn:
             self.plan, self.answer = Plan("repeated", len(self.history)), self._read(memory, record)
             self.is_repeated = True
             return False
-        if self.asked.messages[-1].role == "assistant" and not self._is_paused(memory):
-            text = "The conversation must end with a user message: this agent does not go on from a text of a client."
-            raise BadRequestError(f"messages: {text}")
+        self._check_end(memory)
         with memory.transaction():
             begun = replies_of(memory, replace(record, last=last_step(memory))) if record and not record.last else []
             self._place(memory)
@@ -120,8 +118,7 @@ class Turn:
 
     def place(self, memory: Memory) -> None:
         """Tell what is new as `tell` does, for a request that is only counted: the caller undoes it."""
-        if self.asked.messages[-1].role == "assistant" and not self._is_paused(memory):
-            raise BadRequestError("messages: The conversation must end with a user message.")
+        self._check_end(memory)
         self._place(memory)
 
     def _name(self, record: Record) -> None:
@@ -174,9 +171,17 @@ class Turn:
         record = load_record(memory, self.digest)
         return bool(record and not record.last and replies_of(memory, replace(record, last=last_step(memory))))
 
-    def _is_paused(self, memory: Memory) -> bool:
+    def _check_end(self, memory: Memory) -> None:
+        """Refuse a history that ends with a reply, unless that is the paused answer of the open turn."""
+        if self.asked.messages[-1].role == "user":
+            return
         place = load_place(memory, self.digest)
-        return place is not None and place.step == last_step(memory) and memory.turn_is_open
+        if place and place.step == last_step(memory) and memory.turn_is_open:
+            return
+        why = "this agent does not go on from a text of a client"
+        if place and not place.ends_turn:
+            why = "its paused turn was left when something else was said, and what waited for approval was not run"
+        raise BadRequestError(f"messages: The conversation must end with a user message: {why}.")
 
     def _say(self, memory: Memory, index: int, place: Place | None) -> None:
         """Tell one message of the history. An answer of this agent, which has a `place`, is told with the steps between

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -279,28 +279,36 @@ def test_killed_in_a_turn_it_is_gone_on_with_unasked_as_the_client_asked(tmp_pat
 
 
 class Numbers(Model):
-    """Answers with a number that no other reply has; on demand with a call of the client's tool."""
+    """Answers with a number that no other reply has; on demand with a call of the client's tool, or of the agent's."""
 
     name = "numbers"
 
     def __init__(self) -> None:
         self.requests: list[Json] = []
+        self.own: set[str] = set()  # the replies that called the agent's tool
 
     def stream(self, params: Json) -> Generator[Text | Thinking, None, FinishedReply]:
         self.requests.append(params)
         said = f"reply {len(self.requests)}"
         content: list[Json] = [{"type": "text", "text": said}]
         words = str(params["messages"][-1]["content"][-1].get("text", ""))
-        calls = "tool" in words and any(tool["name"] == "get_weather" for tool in params.get("tools", ()))
-        if calls:
+        if "own" in words:
+            self.own.add(said)
+            content.append({"type": "tool_use", "id": "own", "name": "keep", "input": {"text": said}})
+        if "tool" in words and any(tool["name"] == "get_weather" for tool in params.get("tools", ())):
             content.append({"type": "tool_use", "id": "same", "name": "get_weather", "input": {}})
         yield Text(said)
-        return FinishedReply({"content": content, "stop_reason": "tool_use" if calls else "end_turn"})
+        return FinishedReply({"content": content, "stop_reason": "tool_use" if content[1:] else "end_turn"})
+
+
+def keep(text: str) -> str:
+    """Keep a text."""
+    return f"kept {text}"
 
 
 def numbered(folder: Path) -> tuple[Agent, Numbers]:
     model = Numbers()
-    agent = Agent(name="a", model=model, home=folder, embedder=None, window=60_000, memory_tools="none")
+    agent = Agent(name="a", model=model, tools=[keep], home=folder, embedder=None, window=60_000, memory_tools="none")
     return agent, model
 
 
@@ -399,7 +407,7 @@ def test_killed_behind_the_reply_it_is_one_turn_also_when_somebody_else_was_firs
     agent.close()
 
 
-KINDS = ("say", "tool", "go back", "edit", "retry", "anew", "elsewhere", "reopen")
+KINDS = ("say", "tool", "own", "own tool", "killed", "go back", "edit", "retry", "anew", "elsewhere", "reopen")
 MOVES = st.lists(
     st.tuples(st.sampled_from([*KINDS, "say"]), st.integers(0, 99)), min_size=1, max_size=25,
 )  # fmt: skip
@@ -410,7 +418,8 @@ MOVES = st.lists(
 def test_the_model_sees_the_history_of_who_asks_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[str, int]]
 ) -> None:
-    """The judge is the history that the client sends: without hidden steps it is what the provider has to get."""
+    """The judge is the history that the client sends: without hidden steps it is what the provider has to get. Of a
+    reply that called the agent's own tool it gets the result, too."""
     folder = tmp_path_factory.mktemp("life")
     agent, model = numbered(folder)
     histories: list[list[Any]] = [[]]
@@ -419,9 +428,9 @@ def test_the_model_sees_the_history_of_who_asks_and_nothing_else(
         history = list(histories[which % len(histories)])
         if move == "reopen":
             agent.close()
-            requests = model.requests
+            requests, own = model.requests, model.own
             agent, model = numbered(folder)
-            model.requests = requests
+            model.requests, model.own = requests, own
             continue
         if move == "elsewhere" and agent.memory.accepts_message:
             histories.append([])
@@ -435,19 +444,24 @@ def test_the_model_sees_the_history_of_who_asks_and_nothing_else(
             place = which % len(history)
             if isinstance(history[place]["content"], str):
                 history[place] = {**history[place], "content": f"edited {number}"}
-        if move == "retry" and len(history) > 1 and isinstance(history[-1]["content"], str):
+        is_asked = bool(history) and history[-1]["role"] == "user"  # it got no answer, and comes again
+        if move == "retry" and not is_asked and len(history) > 1 and isinstance(history[-1]["content"], str):
             history = history[:-1]
-        else:
+        elif not is_asked:
             history.append({"role": "user", "content": _next(history, move, number)})
         turn = asked(history)
         before = len(model.requests)
+        if move == "killed":
+            run(agent, turn, finishes=False)
+            histories.append(history)
+            continue
         run(agent, turn)
         mark_sent(agent.memory, turn.digest)
         assert turn.answer is not None
+        told = len(_flat(history))
+        history.append({"role": "assistant", "content": _plain([dict(block) for block in turn.answer.content])})
         if len(model.requests) > before:
-            _compare(model.requests[-1], history, elsewhere)
-        content = [dict(block) for block in turn.answer.content]
-        history.append({"role": "assistant", "content": _plain(content)})
+            assert _compare(model.requests[-1], history, elsewhere, model.own) >= told
         histories.append(history)
     assert not agent.memory.check()
     agent.close()
@@ -462,12 +476,17 @@ def _next(history: list[Any], move: str, number: int) -> Any:
     ids = [block["id"] for block in calls if block["type"] == "tool_use"]
     if ids:
         return [{"type": "tool_result", "tool_use_id": each, "content": f"sunny {number}"} for each in ids]
-    return f"{'tool ' if move == 'tool' else ''}said {number}"
+    return f"{move if move in ('tool', 'own', 'own tool') else ''} said {number}"
 
 
-def _compare(params: Json, history: list[Any], elsewhere: Collection[str]) -> None:
+def _compare(params: Json, history: list[Any], elsewhere: set[str], own: set[str]) -> int:
     got = [each for each in _flat(params["messages"]) if not each.startswith("<")]
-    assert [each for each in got if each not in elsewhere] == _flat(history)
+    kept = {each for each in got if each.startswith("kept ")}
+    seen = [each for each in got if each not in elsewhere | kept]
+    assert seen == _flat(history)[: len(seen)]  # the last of it has answered this request
+    if not any(each.startswith("edited") for each in seen):  # behind an edit replies are the client's
+        assert kept == {f"kept {each}" for each in own & {*got}}
+    return len(seen)
 
 
 def _flat(messages: list[Any]) -> list[str]:
@@ -478,7 +497,7 @@ def _flat(messages: list[Any]) -> list[str]:
             if block["type"] == "text":
                 found.append(block["text"])
             elif block["type"] == "tool_use":
-                found.append("call")
+                found += ["call"] if block["name"] != "keep" else []
             else:
                 inner = block["content"]
                 found.append(inner if isinstance(inner, str) else inner[0]["text"])

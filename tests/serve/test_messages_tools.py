@@ -253,6 +253,19 @@ def test_a_call_of_the_agents_that_asks_a_person_pauses_the_turn(tmp_path: Path)
         assert chat.history.startswith("continued")
 
 
+def test_a_paused_turn_that_another_client_ended_is_told_of_and_can_be_asked_for_again(tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text('def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n')
+    with front_in(tmp_path, more="tools: [{use: 'desk:refund', approve: always}]") as front:
+        front.provider.script(Reply("I refund it.", call("refund", {"order": 7})), "Hello.", "It was not refunded.")
+        chat = Chat(front)
+        chat.say("refund 7")
+        Chat(front).say("hello")
+        with pytest.raises(anthropic.BadRequestError, match="its paused turn was left when something else was said"):
+            front.client.messages.create(messages=chat.messages, **chat.options)
+        assert text_of(chat.say("What came of it?")) == "It was not refunded."
+        assert results(front.requests[-1]) == ["a client of the Messages API began another conversation"]
+
+
 def test_a_call_that_may_have_run_is_not_said_not_to_have(tmp_path: Path) -> None:
     """A tool that may run again is left open after a crash; then something else is said."""
     (tmp_path / "looking.py").write_text("def look() -> str:\n    'Look.'\n    return 'seen'\n", encoding="utf-8")
