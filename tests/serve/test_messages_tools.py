@@ -238,8 +238,10 @@ def test_an_approved_call_goes_on_when_the_paused_answer_is_sent_back(tmp_path: 
 
 
 def test_a_call_of_the_agents_that_asks_a_person_pauses_the_turn(tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text('def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n')
-    more = "tools: [{use: 'shop:refund', approve: always}]"
+    (tmp_path / "pausing_shop.py").write_text(
+        'def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n'
+    )
+    more = "tools: [{use: 'pausing_shop:refund', approve: always}]"
     with front_in(tmp_path, more=more) as front:
         front.provider.script(Reply("I refund it.", call("refund", {"order": 7})), "It was not refunded, then.")
         chat = Chat(front)
@@ -254,8 +256,10 @@ def test_a_call_of_the_agents_that_asks_a_person_pauses_the_turn(tmp_path: Path)
 
 
 def test_a_paused_turn_that_another_client_ended_is_told_of_and_can_be_asked_for_again(tmp_path: Path) -> None:
-    (tmp_path / "desk.py").write_text('def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n')
-    with front_in(tmp_path, more="tools: [{use: 'desk:refund', approve: always}]") as front:
+    (tmp_path / "left_desk.py").write_text(
+        'def refund(order: int) -> str:\n    """Give money back."""\n    return "done"\n'
+    )
+    with front_in(tmp_path, more="tools: [{use: 'left_desk:refund', approve: always}]") as front:
         front.provider.script(Reply("I refund it.", call("refund", {"order": 7})), "Hello.", "It was not refunded.")
         chat = Chat(front)
         chat.say("refund 7")
