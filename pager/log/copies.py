@@ -26,7 +26,8 @@ _ADD = f"""
     {_QUICK}, old AS (DELETE FROM selfpager.copies WHERE lease_until < clock_timestamp() - interval '30 days')
     INSERT INTO selfpager.copies AS c
     SELECT %s, %s, %s, NULL, clock_timestamp() + make_interval(secs => %s) FROM quick
-    ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, lease_until = excluded.lease_until"""
+    ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, lease_until = excluded.lease_until,
+        awaited = CASE WHEN c.agent = excluded.agent THEN c.awaited END"""
 _RENEW = f"""
     {_QUICK} UPDATE selfpager.copies SET lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE id = ANY(%s) RETURNING id, awaited"""
