@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,9 +17,10 @@ import click
 
 from agents.cli.visible import say
 from agents.logs import log
-from pager.errors import RejectedError
+from pager.errors import InUseError, RejectedError
 from pager.home import Home, Place, check_name
 from pager.safety.redaction import redacted
+from pager.types import OF_TENANT
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -55,6 +57,15 @@ class Shared:
         name = self.as_name or name
         return name, self.home.existing(name)
 
+    @contextmanager
+    def or_over_http(self, name: str, method: str, path: str = "") -> Generator[None]:
+        """Let the error of an agent that is in use say how a `selfpager serve` that has it open does the same."""
+        try:
+            yield
+        except InUseError as error:
+            request = f"{method} /v1/agents/{name.rpartition(OF_TENANT)[2]}{path}"
+            raise InUseError(f"{error} If that is `selfpager serve`, it does this, too: {request}") from None
+
 
 class AgentName(click.types.StringParamType):
     """The name of an agent, which the Tab key completes. The command finds out if it exists."""
@@ -86,7 +97,7 @@ agent_name = click.argument("name", type=AgentName())
 agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
 config_option = click.option(
     "--config", "file", metavar="AGENT.yaml", type=PATH,
-    help="The agent's file, for an embedder of Chroma's or an index on a server: only a file can name them.",
+    help="The agent's file, for mounts, an embedder of Chroma's or an index on a server: only a file can name them.",
 )  # fmt: skip
 IMPORT_HELP = "A file with earlier conversations to remember."
 import_option = click.option("--import", "conversations", type=PATH, help=IMPORT_HELP)

@@ -52,7 +52,8 @@ def rekey_command(shared: Shared, name: str | None, as_line: bool) -> None:
     base64 each (openssl rand -base64 32), the newest first.
     """
     if name:
-        count = shared.home.change_key(name)
+        with shared.or_over_http(name, "POST", "/rekey"):
+            count = shared.home.change_key(name)
         text = f"{name} has a new key; {count} memor{'ies were' if count != 1 else 'y was'} encrypted with it."
         say(as_json({"rekeyed": name, "memories": count}) if as_line else text)
         return
@@ -81,6 +82,7 @@ def erase_command(shared: Shared, name: str, yes: bool, as_line: bool) -> int | 
     except click.Abort:  # Ctrl-C, or the end of the input
         say("\nnothing was erased; --yes erases without asking.", err=True)
         return INTERRUPTED
-    shared.home.remove(name)
+    with shared.or_over_http(name, "DELETE"):
+        shared.home.remove(name)
     say(as_json({"erased": name}) if as_line else f"{name} was erased.")
     return None

@@ -2,8 +2,9 @@
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -17,8 +18,10 @@ from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
 from pager.clock import SystemClock
 from pager.errors import RejectedError
+from pager.home import Place
 from pager.memory import Memory
 from pager.reader import MemoryReader
+from pager.types import Hit
 
 POLL_SECONDS = 0.5
 TOKEN_VARIABLE = "SELFPAGER_MCP_TOKEN"
@@ -123,12 +126,17 @@ def trace_command(shared: Shared, name: str, text: str, step: str | None, limit:
 @config_option
 @json_option("Print it as a line of JSON.")
 def search_command(shared: Shared, name: str, text: str, limit: int, file: Path | None, as_line: bool) -> None:
-    """Show what the agent NAME would find for TEXT, best first: facts and what was said. It may be running."""
+    """Show what the agent NAME would find for TEXT, best first: facts and what was said. It may be running.
+
+    With its file (--config), also what it would find in the memories that the file mounts.
+    """
     from agents.config import embedders
 
     name, place = shared.existing(name)
     with MemoryReader.open(place, **embedders.for_command(place, file)) as reader:
         hits = reader.search(text, limit=limit)
+    if file is not None:
+        hits = sorted([*hits, *_shared_hits(file, place, text, limit)], key=lambda hit: -hit.score)[:limit]
     if as_line:
         say(as_json({"agent": name, "hits": to_json(hits)}))
         return
@@ -136,6 +144,19 @@ def search_command(shared: Shared, name: str, text: str, limit: int, file: Path 
         say(visible(line_of_hit(hit)))
     if not hits:
         say(f"{name} would find nothing for this.")
+
+
+def _shared_hits(file: Path, place: Place, text: str, limit: int) -> Iterator[Hit]:
+    """Yield the facts that are found in the memories which an agent's file mounts."""
+    from agents.assembly import mounts_of
+    from agents.config import embedders
+    from agents.config.agent_config import load
+
+    for mount in mounts_of(load(file, os.environ), place):
+        if mount.archive and mount.place.exists():
+            with MemoryReader.open(mount.place, **embedders.for_command(mount.place, None)) as reader:
+                for hit in reader.search_archive(text, limit=limit):
+                    yield replace(hit, page_id=f"{mount.name}/{hit.page_id}")
 
 
 @command("view")

@@ -48,7 +48,8 @@ def sleep_command(
         raise click.UsageError("with a number say what to do: --show, --apply, --refuse or --undo.")
     name, place = shared.existing(name)
     if action is None:
-        proposal = _sleep(shared, name, place, file)
+        with shared.or_over_http(name, "POST", "/sleeps"):
+            proposal = _sleep(shared, name, place, file)
         if as_line:
             say(as_json({"agent": name, "sleep": proposal}))
         elif proposal is None:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -43,7 +44,8 @@ def check_command(shared: Shared, name: str, fix: bool, file: Path | None, as_li
     from agents.config import embedders
 
     name, place = shared.existing(name)
-    with shared.home.open(name, **embedders.for_command(place, file)) as memory:
+    options, way = embedders.for_command(place, file), shared.or_over_http(name, "GET", "/check")
+    with way, shared.home.open(name, **options) as memory:
         problems = memory.check()
         if fix:
             if pending := memory.count_unembedded():
@@ -174,7 +176,8 @@ def purge_command(
     name, place = shared.existing(name)
     # Without an embedder: facts that quoted the text get their vectors, and the index is built, when the agent runs.
     index = embedders.for_command(place, file)["index"]
-    with shared.home.open(name, embedder=None, index=index) as memory:
+    way = shared.or_over_http(name, "DELETE", f"/pages/{page_id}") if page_id else nullcontext()
+    with way, shared.home.open(name, embedder=None, index=index) as memory:
         if page_id is None:
             return _purge_expired(memory, older_than or "", yes=yes, as_line=as_line)
         text = _text_to_purge(shared, memory, name, page_id)

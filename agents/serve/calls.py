@@ -233,6 +233,9 @@ class Endpoint(Route):
         """Answer a request, here or by the worker that has the agent."""
         try:
             call = await let_in(request, self.scope)
+            if unknown := sorted(request.query_params.keys() - self.query.keys()):
+                advice = f"It takes {', '.join(self.query) or 'none'}: change the address."
+                raise ApiError(400, "rejected", f"there is no parameter {unknown[0][:40]!r} here.", advice)
             if self.streams:
                 call.made_key = uuid4().hex  # the same for whatever worker answers in the end
             is_keyed = bool(self.takes.keys() & KEYED and call.key)

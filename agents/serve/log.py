@@ -8,7 +8,6 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import TextIO
@@ -68,5 +67,6 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        fields: Mapping[str, object] = described(error) if error else {}
-        self._into.write("log", level=record.levelname.lower(), text=str(record.msg), **fields)  # without its arguments
+        fields = described(error) if error else {}
+        text = f"{record.msg}: {fields['text']}" if "text" in fields else str(record.msg)  # without its arguments
+        self._into.write("log", **{**fields, "level": record.levelname.lower(), "text": text})

@@ -91,6 +91,8 @@ class Visits:
         self._failures.pop(name, None)
         memory, visited = agent.memory, name in self._visiting
         self._instances.home.end_work(name, next_due(agent), takes_messages=memory.accepts_message, visited=visited)
+        if not memory.accepts_message:  # nobody visits it for what waits: an edit that came meanwhile need not
+            memory.process_inbox(messages=False)
 
     def failed(self, name: str, first_seconds: float = FIRST_RETRY_SECONDS) -> None:
         """Note that an agent could not go on, as its model is down: it is tried again, ever more seldom."""

@@ -5,6 +5,7 @@ statements once, in one transaction; when it raises, nobody knows if they were c
 """
 
 import atexit
+import logging
 import os
 import re
 import uuid
@@ -37,6 +38,8 @@ except ImportError:
         "or 'selfpager-memory[fleet]' where the agent is not"
     ) from None
 
+# It warns of a rollback on a connection that is lost, which Python would print: we raise an error for that.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]
 # The number of its type in every Postgres, and the form in which it is sent.

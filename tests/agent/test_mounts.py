@@ -54,6 +54,9 @@ def test_every_command_reads_such_an_agent(stage: Stage, tmp_path: Path) -> None
         more = ["the Porto depot"] if command in ("trace", "search") else []
         done = command_line(command, "ann", *more, "--home", str(tmp_path / "home"))
         assert done.code == 0, (command, done)
+    file, at_home = ["--config", str(tmp_path / "ann.yaml")], ["--home", str(tmp_path / "home")]
+    found = command_line("search", "ann", "Porto depot", *file, "--json", *at_home).json["hits"]
+    assert "sales/f1" in [hit["page_id"] for hit in found]
     told = command_line("trace", "ann", "Porto depot closes", "--home", str(tmp_path / "home")).out
     assert "recalled pages (s1)" in told
     exported = tmp_path / "ann.db"

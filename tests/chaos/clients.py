@@ -18,7 +18,7 @@ from tests.chaos.fleet import Fleet
 from tests.chaos.script import DONE, Message, messages
 
 TIMEOUT = httpx.Timeout(12.0, connect=2.0)
-FINAL = {400, 401, 403, 404, 413, 422}  # no good client asks again after these
+FINAL = {400, 401, 403, 404, 413, 422, 500}  # no good client asks again after these, and a 500 is a fault of ours
 
 
 class WrongAnswerError(Exception):

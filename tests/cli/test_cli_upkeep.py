@@ -11,6 +11,7 @@ import pytest
 from agents.config import yaml_file
 from agents.config.agent_config import load
 from agents.config.schema import json_schema
+from agents.serve.app import ENDPOINTS
 from pager import BlockSpec, Memory, MemoryReader
 from pager.clock import SystemClock
 from pager.upkeep.export import CHECKSUM_BYTES, CHECKSUM_MARK, SQLITE_HEADER
@@ -31,6 +32,26 @@ def test_tell_sends_a_message(command: Command, alice: Path) -> None:
         found = {hit.text: hit.who for hit in memory.search_recall("come here, and sit")}
         assert found["and sit"] == "Dana"
         assert "come here" in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "request_line"),
+    [
+        (["check", "alice"], "GET /v1/agents/alice/check"),
+        (["purge", "alice", "f1", "--yes"], "DELETE /v1/agents/alice/pages/f1"),
+        (["erase", "alice", "--yes"], "DELETE /v1/agents/alice"),
+        (["sleep", "alice"], "POST /v1/agents/alice/sleeps"),
+    ],
+)
+def test_what_an_open_agent_refuses_says_how_its_server_does_it(
+    command: Command, alice: Path, arguments: list[str], request_line: str
+) -> None:
+    with Memory.open(alice, embedder=None):
+        refused = command(*arguments).err
+    assert "alice is in use by process" in refused
+    assert refused.endswith(f"If that is `selfpager serve`, it does this, too: {request_line}\n")
+    method, _, path = request_line.partition(" ")
+    assert any(route.method == method and route.path_regex.match(path) for route in ENDPOINTS)
 
 
 @pytest.mark.parametrize(

@@ -330,3 +330,11 @@ def test_two_threads_note_when_an_agent_is_due(tmp_path: Path) -> None:
         for each in [pool.submit(home.set_due, "notes", SystemClock().now()) for _ in range(400)]:
             each.result()
     assert home.take_due() == ["notes"]
+
+
+def test_a_parameter_that_an_address_does_not_take_is_refused(client: httpx.Client) -> None:
+    refused = client.get("/v1/agents/notes/core", params={"At": "s1"})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["message"]) == (400, "there is no parameter 'At' here.")
+    assert error["advice"] == "It takes at: change the address."
+    assert client.post("/v1/agents/notes/tell?text=a", json={"text": "b"}).status_code == 400

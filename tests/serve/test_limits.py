@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import resource
 import socket
@@ -19,8 +20,11 @@ from weakref import WeakValueDictionary
 import httpx
 import pytest
 
+from agents.logs import log
 from agents.serve.app import ENDPOINTS
+from agents.serve.log import Log
 from agents.serve.openapi import as_page, describe
+from pager.errors import StorageError
 from pager.types import Json
 from tests.serve.conftest import Api, Place, events, wait_until
 from tests.support.cli import COMMAND, environment
@@ -270,6 +274,24 @@ def test_the_log_has_no_texts_and_no_keys(place: Place, api: Api, client: httpx.
     assert client.headers["x-api-key"].split("_", 2)[2] not in log  # a secret may have that sign
     routes = [line["route"] for line in api.lines if line["event"] == "request"]
     assert "/v1/agents/{id}/turns" in routes
+
+
+def test_what_the_rest_of_the_program_logs_is_a_line_with_what_is_wrong_with_the_machine() -> None:
+    out = io.StringIO()
+    into = Log(HandClock(), out)
+    handler = into.adopt()
+    try:
+        for error in (StorageError("the disk is full"), ValueError("a secret")):
+            try:
+                raise error
+            except Exception:
+                log.exception("the tool %s failed", "secret")
+    finally:
+        into.remove(handler)
+    of_machine, other = map(json.loads, out.getvalue().splitlines())
+    assert (of_machine["error"], of_machine["text"]) == ("StorageError", "the tool %s failed: the disk is full")
+    assert (other["error"], other["text"]) == ("ValueError", "the tool %s failed")
+    assert "secret" not in out.getvalue()
 
 
 def test_health_and_figures(api: Api, client: httpx.Client) -> None:

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from agents.schedule import STORED_AS
-from agents.testing import http_error
+from agents.testing import call, http_error
 from pager.clock import SystemClock
 from pager.errors import RejectedError
+from pager.types import Json
 from tests.serve.conftest import Place, wait_until
 
 HOURLY = 'schedule: [{at: "0 * * * *", say: "hello"}]\n'
@@ -60,3 +61,21 @@ def test_an_edit_from_elsewhere_is_carried_out_though_the_agent_is_open_and_idle
         sent = api.server.instances.home.send("notes", "forget", {"page_id": fact, "reason": "it moved"})
         assert sent.state == "pending"
         wait_until(lambda: client.get("/v1/agents/notes/facts").json()["total"] == 0)
+
+
+def test_an_edit_that_comes_during_a_turn_does_not_wait_for_the_person_who_has_to_approve_its_call(
+    place: Place,
+) -> None:
+    tools = "tools: [{use: 'tests.serve.tools:refund', approve: always}]\n"
+    with place.serving(place.config(more=tools)) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        fact = client.post("/v1/agents/notes/facts", json={"text": "The depot closes at six."}).json()["id"]
+
+        def edited(_: Json) -> Json:
+            place.home.send("notes", "forget", {"page_id": fact, "reason": "it moved"})
+            return call("refund", order=7)
+
+        place.model.script(edited)
+        assert client.post("/v1/agents/notes/turns", json={"text": "go"}).json()["stopped"]["reason"] == "approval"
+        wait_until(lambda: client.get("/v1/agents/notes/facts").json()["total"] == 0, 10)
