@@ -26,7 +26,8 @@ _ADD = f"""
     {_QUICK}, old AS (DELETE FROM selfpager.copies WHERE lease_until < clock_timestamp() - interval '30 days')
     INSERT INTO selfpager.copies AS c
     SELECT %s, %s, %s, NULL, clock_timestamp() + make_interval(secs => %s) FROM quick
-    ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, lease_until = excluded.lease_until"""
+    ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, lease_until = excluded.lease_until,
+        awaited = CASE WHEN c.agent = excluded.agent THEN c.awaited END"""
 _RENEW = f"""
     {_QUICK} UPDATE selfpager.copies SET lease_until = clock_timestamp() + make_interval(secs => %s) FROM quick
     WHERE id = ANY(%s) RETURNING id, awaited"""
@@ -83,7 +84,7 @@ class Copies:
         """Renew its lease until it is dropped, and let it follow when a purge waits for that, in another thread."""
         with self._lock:
             self._held[copy] = _Held(agent, follow)
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # it may not have been started: no more threads
                 self._changed.clear()
                 self._thread = Thread(target=self._work, name="selfpager copies", daemon=True)
                 self._thread.start()
@@ -123,7 +124,10 @@ class Copies:
             if (copy not in found or found[copy] is not None) and copy not in self._following:
                 # In a thread of its own: somebody may be reading for long, and the leases go on.
                 self._following.add(copy)
-                Thread(target=self._follow, args=(copy, follow), name="selfpager copy", daemon=True).start()
+                try:
+                    Thread(target=self._follow, args=(copy, follow), name="selfpager copy", daemon=True).start()
+                except RuntimeError:  # no more threads: the next time
+                    self._following.discard(copy)
 
     def _follow(self, copy: uuid.UUID, follow: Callable[[], int]) -> None:
         try:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from pager.errors import NewerFormatError, NoAgentError, StorageError
 from pager.log.copies import Copies
-from pager.log.rows import Position, Rows
+from pager.log.rows import REMOVED, Position, Rows
 from pager.log.states import Restored
 from pager.safety import foreign_files
 from pager.store.database import Database
@@ -62,7 +62,10 @@ class Copy:
         """Call this, in another thread, when a purge waits until the copy follows."""
 
         def catch_up() -> int:
-            follow()
+            try:
+                follow()
+            except NoAgentError:
+                return REMOVED
             return self._held.seq if self._held else 0
 
         self._copies.keep(self._id, self.agent, catch_up)
@@ -83,6 +86,8 @@ class Copy:
         held, at, place = self._held, self._position, f"{self._rows.server.public}/{self._name}"
         found = self._rows.position(self._name, held.seq if held else 0)
         if found is None or not found.seq:
+            self._held = None
+            self._file.truncate(0)  # it was erased, perhaps: nothing of it stays here
             raise NoAgentError(f"there is no memory in {place}.")
         if found.format > VERSION:
             known = f"this selfpager knows formats up to {VERSION}"

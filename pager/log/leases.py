@@ -50,7 +50,7 @@ class Leases:
         """Renew the lease of this claim until it is dropped."""
         with self._lock:
             self._held[claim] = renewed
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():  # it may not have been started: no more threads
                 self._changed.clear()
                 self._thread = Thread(target=self._work, name="selfpager leases", daemon=True)
                 self._thread.start()

@@ -132,7 +132,7 @@ class Log:
 
     def settle(self) -> None:
         """Return when nothing reads the file in the background."""
-        if self._folding is not None:
+        if self._folding is not None and self._folding.is_alive():
             self._folding.join()
 
     def detach(self) -> None:

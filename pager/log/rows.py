@@ -20,6 +20,7 @@ from pager.log.states import States
 from pager.store.schema import VERSION
 from pager.types import OF_TENANT, Json
 
+REMOVED = (1 << 63) - 1  # behind every commit of an agent that there is
 LAST = "\x7f"  # behind every character of a name
 # A claim, a renewal and a release need not be on the disk before the next commit, which brings it there. If Postgres
 # loses one in a crash, the id of the claim is gone with it, and its owner commits nothing.
@@ -167,7 +168,10 @@ class Rows:
                 helpers = "DELETE FROM selfpager.agents WHERE starts_with(name, %s) RETURNING id"
                 removed += transaction.rows(helpers, (f"{name}/",))
                 # From here on nobody can commit to one of them.
-                transaction.rows("DELETE FROM selfpager.commits WHERE agent = ANY(%s)", ([row[0] for row in removed],))
+                agents = [row[0] for row in removed]
+                transaction.rows("DELETE FROM selfpager.commits WHERE agent = ANY(%s)", (agents,))
+                # Whoever reads a copy follows, and finds nothing: see copy.py.
+                transaction.rows("UPDATE selfpager.copies SET awaited = %s WHERE agent = ANY(%s)", (REMOVED, agents))
         return bool(removed)
 
     # the log

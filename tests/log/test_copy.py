@@ -135,6 +135,24 @@ def test_of_a_purge_nothing_stays_in_a_copy_also_when_nobody_reads_it(home: Home
         assert rows_of(address).server.ask("SELECT * FROM selfpager.copies") == []
 
 
+def test_of_an_agent_that_is_erased_nothing_stays_in_a_copy_also_when_nobody_reads_it(home: Home, address: str) -> None:
+    server = rows_of(address).server
+    with home.open("x", embedder=None) as memory:
+        memory.archive(SECRET)
+    with home.read("x") as reader:
+        assert holds_secret(reader)
+        home.remove("x")
+        Copies.of(server)._changed.set()  # as when its lease is renewed next
+        while server.ask("SELECT 1 FROM selfpager.copies WHERE awaited IS NOT NULL"):
+            pass
+        assert not holds_secret(reader)
+        for word in ("one", "two"):
+            with home.open("x", embedder=None) as memory:
+                memory.archive(word)
+                assert [hit.text for hit in reader.search_archive(word)] == [word]
+            home.remove("x")  # the next one is another agent, whether the copy has noticed that or not
+
+
 def test_a_purge_names_who_reads_an_old_copy_and_is_finished_afterwards(home: Home, quick_address: str) -> None:
     quick = Home(quick_address)
     with quick.open("x", embedder=None) as memory, quick.read("x") as reader:

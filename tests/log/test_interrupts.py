@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from types import FrameType
 from typing import Any
 
@@ -68,6 +68,24 @@ def test_an_interrupt_before_any_line_of_a_commit_and_of_what_follows_it(
         if not interrupt.has_come:
             assert line > 80
             return
+
+
+def test_an_agent_whose_fold_could_not_be_started_is_closed_and_folded_later(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with home.open("x", embedder=None) as memory:
+        log_of(memory)._restored.log_bytes = 1 << 30
+        with monkeypatch.context() as exhausted:
+            exhausted.setattr(Thread, "start", refuse)
+            with pytest.raises(RuntimeError):
+                memory.archive("one")
+    with home.open("x", embedder=None) as memory:
+        assert facts(memory) == ["one"]
+        fold(memory)
+        assert memory.check() == []
 
 
 def test_an_interrupt_while_it_is_closed_lets_no_fold_read_what_is_newer(

@@ -66,6 +66,22 @@ def test_a_lease_is_renewed_as_long_as_it_is_open(quick_address: str) -> None:
         memory.archive("still here")
 
 
+def test_leases_are_renewed_also_after_no_thread_could_be_started(
+    home: Home, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(Thread, "start", refuse)
+        with pytest.raises(RuntimeError):
+            opened(home)
+    with opened(home):
+        thread = Leases.of(rows_of(address))._thread
+        assert thread
+        assert thread.is_alive()
+
+
 def test_who_lost_it_is_refused_everything_and_the_next_has_all(home: Home, address: str) -> None:
     first = opened(home)
     first.archive("by the first")
