@@ -9,7 +9,7 @@ PYTHON ?= $(firstword $(shell for each in python3.11 python3; do \
 	"$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$each"; done; true))
 PYTEST_FLAGS ?=
 LOCK_FLAGS ?=
-JOBS ?= 3
+JOBS ?= 4
 # pytest compiles its rewritten tests into __pycache__. Without that every run spends five seconds on it.
 unexport PYTHONDONTWRITEBYTECODE
 UV_VERSION := 0.13.8
