@@ -11,7 +11,7 @@ from pager.store import schema
 
 MIGRATIONS = schema.MIGRATIONS
 KNOW_IT = ("pager.store.schema", "pager.store.database")
-KNOW_IT_IN_POSTGRES = ("pager.log.home_rows", "pager.log.rows", "pager.log.place", "pager.log.states")
+KNOW_IT_IN_POSTGRES = ("pager.log.copy", "pager.log.home_rows", "pager.log.rows", "pager.log.place", "pager.log.states")
 NO_CHANGE = "SELECT 1"
 FORMAT = re.compile(r"\bformat = \d+")
 
