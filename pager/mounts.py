@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pager.clock import Clock
-from pager.errors import InUseError, NotFoundError, OlderFormatError, RejectedError, StorageError
+from pager.errors import InUseError, NotFoundError, OlderFormatError, RejectedError, StorageError, UnavailableError
 from pager.reader import MemoryReader
 from pager.store import Store
 from pager.tiers import Tiers
@@ -190,7 +190,7 @@ class Mounts:
                 raise
             self._forget(mount)
         except (StorageError, OSError, InUseError) as error:
-            self._failures[mount.name] = str(error)
+            self._failures[mount.name] = _reason(mount, error)
             return None
         self._failures.pop(mount.name, None)
         return answer
@@ -227,11 +227,11 @@ class Mounts:
         mount = self._named(name)
         if not mount.writable or (kind in OF_FACTS and not mount.archive):
             raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
-        origin = {"source": f"agent:{without_tenant(self._own.agent)}", "via": list(via)}
+        origin = {"source": f"agent:{without_tenant(self._own.works_for)}", "via": list(via)}
         try:
             outcome = self._send(mount, kind, {**arguments, **origin})
         except (StorageError, OSError) as error:  # one's own memory is as it was: the turn goes on
-            raise RejectedError(f"{name} cannot be written now: {error}") from error
+            raise RejectedError(f"{name} cannot be written now: {_reason(mount, error)}") from error
         if outcome and outcome.startswith("refused: "):
             raise RejectedError(f"{name}: {outcome.removeprefix('refused: ')}")
         self.follow()
@@ -274,6 +274,12 @@ class Mounts:
         for _, reader in self._opened.values():
             reader.close()
         self._opened.clear()
+
+
+def _reason(mount: Mount, error: Exception) -> str:
+    """Return why a shared memory cannot be used, for who does not know where it is."""
+    text = error.reason if isinstance(error, UnavailableError) else str(error)
+    return text.replace(mount.place.name, mount.name)
 
 
 def _outcome(reader: MemoryReader, command: str) -> str | None:

@@ -42,6 +42,7 @@ class Place(ABC):
 
     name: str  # for people: what errors and lists call it
     agent: str  # the name of the agent
+    works_for: str  # the name of the agent that a helper works for; of one that is none, its own
 
     @abstractmethod
     def exists(self) -> bool:
@@ -126,6 +127,7 @@ class Directory(Place):
         self.files = AgentFiles(path)
         self.name = str(path)
         self.agent = path.name
+        self.works_for = self.files.owner.name
 
     def exists(self) -> bool:
         """Return True if there is a memory."""
