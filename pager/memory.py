@@ -710,7 +710,8 @@ class Memory:
         """Write into a shared memory, and return what came of it. It is done there now, or by who has it open."""
         if self._shared is None:
             raise RejectedError("this agent shares no memory with others.")
-        return self._shared.write(name, kind, arguments, self._source(actor, None).via)
+        step = self._prompt.last_step() if actor == AGENT else None
+        return self._shared.write(name, kind, arguments, self._source(actor, None).via, step)
 
     # purging and upkeep
 

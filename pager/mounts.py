@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pager.clock import Clock
 from pager.errors import InUseError, NotFoundError, OlderFormatError, RejectedError, StorageError, UnavailableError
 from pager.reader import MemoryReader
 from pager.store import Store
+from pager.store.rows import Step
 from pager.tiers import Tiers
 from pager.types import Block, BlockSpec, Fact, Hit, PageText, is_shared
 from pager.upkeep import inbox
@@ -219,17 +221,20 @@ class Mounts:
         """Return the name of the shared memory that a core block comes from."""
         return next((mount.name for mount in self if block in mount.core), None)
 
-    def write(self, name: str, kind: Edit, arguments: Mapping[str, Any], via: Collection[str]) -> str:
+    def write(
+        self, name: str, kind: Edit, arguments: Mapping[str, Any], via: Collection[str], step: Step | None
+    ) -> str:
         """Send a command to a shared memory, which takes effect at once if nobody has it open. Return what came of it.
 
-        `via` names the untrusted sources of what is written.
+        `via` names the untrusted sources of what is written, and `step` is that of the call that writes it, if one
+        does: the same call takes effect once, also if it is run again after a kill.
         """
         mount = self._named(name)
         if not mount.writable or (kind in OF_FACTS and not mount.archive):
             raise RejectedError(f"{name} can only be read here. Keep it in the own memory.")
         origin = {"source": f"agent:{without_tenant(self._own.works_for)}", "via": list(via)}
         try:
-            outcome = self._send(mount, kind, {**arguments, **origin})
+            outcome = self._send(mount, kind, {**arguments, **origin}, self._command_of(step, kind, arguments))
         except (StorageError, OSError) as error:  # one's own memory is as it was: the turn goes on
             raise RejectedError(f"{name} cannot be written now: {_reason(mount, error)}") from error
         if outcome and outcome.startswith("refused: "):
@@ -238,11 +243,18 @@ class Mounts:
         waits = f"Sent to {name}: it is stored when the process that has it open looks."
         return f"Stored in {name}." if outcome else waits
 
-    def _send(self, mount: Mount, kind: Edit, arguments: Mapping[str, Any]) -> str | None:
+    def _command_of(self, step: Step | None, kind: Edit, arguments: Mapping[str, Any]) -> str:
+        """Return the id of a command that the first open call of a step sends; "" if none does."""
+        if step is None or not step.open_calls:
+            return ""
+        sent = repr([self._own.name, step.open_calls[0], kind, sorted(arguments.items())])
+        return f"{step.at:020d}-{sha256(sent.encode()).hexdigest()[:24]}"
+
+    def _send(self, mount: Mount, kind: Edit, arguments: Mapping[str, Any], command: str) -> str | None:
         """Send a command to a shared memory, and return what came of it; None if who has it open is to look."""
         if not mount.place.exists():  # it was removed
             self._create(mount)
-        command = inbox.send(mount.place.commands, kind, arguments, self._clock)
+        command = inbox.send(mount.place.commands, kind, arguments, self._clock, command)
         try:
             self._carry_out(mount)
         except InUseError:

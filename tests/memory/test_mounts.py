@@ -1,6 +1,7 @@
 """Shared memories: several agents find, read and write one archive and one core block, and each knows who wrote."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -340,3 +341,26 @@ def test_what_a_helper_writes_is_of_the_agent_that_it_works_for(home: Home) -> N
     with Memory.open(helper, embedder=None, mounts=[writing(home)], clock=HandClock()) as memory:
         memory.write_shared("sales", "archive", {"text": "Lamps cost 12 euros."})
         assert str(memory.fact("sales/f1").sources[0]) == "agent:ann"
+
+
+def test_a_call_that_is_run_again_after_a_kill_writes_once(home: Home) -> None:
+    unit(home)
+    with home.open("sales", embedder=None) as sales, agent(home, "ann", writing(home), embedder=None) as memory:
+        memory.append_user("Tell the others.")
+        call = {"type": "tool_use", "id": "c", "name": "core_append", "input": {}}
+        memory.append_assistant({"role": "assistant", "content": [call], "stop_reason": "tool_use"})
+        for _ in range(2):
+            with suppress(KeyboardInterrupt), memory.transaction():  # as after a kill
+                memory.core_append("rules", "Be quick.", actor="agent")
+                memory.write_shared("sales", "archive", {"text": "Lamps cost 12 euros."}, actor="agent")
+                raise KeyboardInterrupt
+        memory.core_append("rules", "Be calm.")
+        sales.save_value("step", "1")
+        sales.process_inbox()
+        with memory.transaction():
+            memory.core_append("rules", "Be quick.", actor="agent")
+            memory.append_result("c", "Added.", memory_tool=True)
+        sales.save_value("step", "2")
+        sales.process_inbox()
+        assert [block.value for block in sales.core()] == ["Be kind.\nBe quick.\nBe calm."]
+        assert [row.event for row in sales.ledger(events=["archive", "repeat"])] == ["archive"]
