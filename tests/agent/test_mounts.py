@@ -6,6 +6,7 @@ import pytest
 
 from agents.agent import Agent
 from agents.config.errors import ConfigError
+from pager.errors import RejectedError
 from pager.home import Home
 from tests.config.conftest import read
 from tests.standin import call
@@ -82,6 +83,8 @@ def test_agents_of_a_tenant_share_what_is_of_their_tenant(stage: Stage, tmp_path
             ann.memory.write_shared("sales", "archive", {"text": f"of {tenant}"})
             assert len(ann.memory.search_archive("of")) <= 1
     assert Home(tmp_path / "home").names() == ["acme..ann", "acme..sales", "other..ann", "other..sales"]
+    with pytest.raises(RejectedError, match="more than 64"):
+        Agent.load(file, home=tmp_path / "home", as_name=f"{'t' * 58}..ann")
 
 
 @pytest.mark.parametrize(
