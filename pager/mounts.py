@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 BETWEEN = "/"  # the name of a shared memory, and the id of its page
 Edit = Literal["archive", "forget", "core_append", "core_replace"]
+WHOSE = "It is shared with others, in "  # in the description of a block
 OF_FACTS: tuple[Edit, ...] = ("archive", "forget")
 Answer = TypeVar("Answer")
 
@@ -91,6 +92,8 @@ class Mounts:
         """Create the shared memories, and their core blocks, that this agent may write and that are missing. Raise
         RejectedError for a core block that it has."""
         for mount in self:
+            if mount.place.name == self._own.name:
+                raise RejectedError(f"{mount.name} is this agent's own memory; mount another one.")
             if twice := set(mount.core).intersection(own_blocks):
                 names = ", ".join(sorted(twice))
                 raise RejectedError(f"the core block {names} of {mount.name} has the name of one of the agent's own.")
@@ -328,8 +331,8 @@ class _Shared:
 
 def _shown(mount: Mount, block: Block) -> Block:
     """Return a block as it stands in the prompt of who mounts it."""
-    whose = f"It is shared with others, in {mount.name}."
-    description = f"{block.description} {whose}" if block.description else whose
+    own = block.description.partition(WHOSE)[0].strip()  # without what this says of a block that is shared there, too
+    description = f"{own} {WHOSE}{mount.name}.".strip()
     # A `file` says that the text comes from elsewhere: whoever has no mounts, such as a sleep, leaves it alone.
     return replace(block, file=f"shared memory {mount.name}", read_only=not mount.writable, description=description)
 

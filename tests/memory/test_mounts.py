@@ -180,6 +180,22 @@ def test_names_that_clash_are_refused(home: Home) -> None:
     assert home.owner("ann") is None
 
 
+def test_an_agent_does_not_share_its_memory_with_itself(home: Home) -> None:
+    unit(home)
+    with pytest.raises(RejectedError, match="sales is this agent's own"):
+        agent(home, "sales", reading(home))
+    assert home.owner("sales") is None
+
+
+def test_blocks_that_follow_each_other_do_not_grow(home: Home) -> None:
+    unit(home)
+    sales, ann = home.place("sales"), home.place("ann")
+    with agent(home, "ann", Mount(sales, ("rules",))) as one, agent(home, "sales", Mount(ann, ("rules",))) as other:
+        for memory in (one, other) * 3:
+            memory.process_inbox()
+        assert [block.description for block in one.core()] == ["The rules. It is shared with others, in sales."]
+
+
 def test_who_has_it_open_is_asked_to_look(home: Home) -> None:
     unit(home)
     with agent(home, "ann", writing(home), embedder=None) as memory, home.open("sales", embedder=None) as sales:
