@@ -132,10 +132,12 @@ class Visits:
         if error is None and done.result():  # the rest needs what a long task needs
             self._submit(name, at_task=True)
             return
+        # Who has it goes on, or whoever takes it when it is offered again.
+        is_elsewhere = isinstance(error, InUseError | NewerFormatError) and self._has_others
         try:
-            if isinstance(error, InUseError | NewerFormatError) and self._has_others:
-                pass  # who has it goes on, or whoever takes it when it is offered again
-            elif isinstance(error, AgentLostError | UnavailableError):
+            if is_elsewhere:
+                return
+            if isinstance(error, AgentLostError | UnavailableError):
                 self.failed(name, FIRST_REOPENING_SECONDS)
             elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
                 self.failed(name)
@@ -144,7 +146,7 @@ class Visits:
                     self._instances.home.set_due(name, None)
         finally:
             self._visiting.discard(name)
-            if error is not None:
+            if error is not None and not is_elsewhere:
                 self._log.trouble("a visit failed", error)
 
     def _visit(self, name: str, agent: Agent, *, at_task: bool) -> bool:
