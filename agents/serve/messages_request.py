@@ -186,8 +186,9 @@ def _tools(given: Any) -> Iterator[Json]:
         elif isinstance(kind, str) and kind.startswith(CLIENT_RUNS):
             yield _without_marks(found)
         else:
-            way = "A tool that the provider runs belongs into the agent's YAML (tools: - server: ...)"
-            raise BadRequestError(f"tools.{index}.type: {brief(kind)} cannot be given by a client here. {way}.")
+            text = f"tools.{index}.type: {brief(kind)} cannot be given by a client here. A tool that the provider runs"
+            way = "belongs into the agent's YAML (tools: - server: ...); one that you run can have an input_schema"
+            raise BadRequestError(f"{text} {way}.")
 
 
 def _custom(index: int, tool: Json) -> Json:

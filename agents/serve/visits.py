@@ -146,12 +146,14 @@ class Visits:
         if error is None and done.result():  # the rest needs what a long task needs
             self._submit(name, at_task=True)
             return
+        # Who has it goes on, or whoever takes it when it is offered again.
+        is_elsewhere = isinstance(error, InUseError | NewerFormatError) and self._has_others
         try:
+            if is_elsewhere:
+                return
             if isinstance(error, ApiError) and error.kind == "no_configuration":
                 error = None
                 self._carry_out_edits(name)
-            elif isinstance(error, InUseError | NewerFormatError) and self._has_others:
-                pass  # who has it goes on, or whoever takes it when it is offered again
             elif isinstance(error, AgentLostError | UnavailableError):
                 self.failed(name, FIRST_REOPENING_SECONDS)
             elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
@@ -161,7 +163,7 @@ class Visits:
                     self._instances.home.set_due(name, None)
         finally:
             self._visiting.discard(name)
-            if error is not None:
+            if error is not None and not is_elsewhere:
                 self._log.trouble("a visit failed", error)
 
     def _carry_out_edits(self, name: str) -> None:
@@ -169,7 +171,9 @@ class Visits:
         home = self._instances.home
         with suppress(PagerError, OSError):
             home.set_due(name, None)
-            if not home.apply_pending(name):
+            if home.apply_pending(name):
+                self._failures.pop(name, None)
+            else:
                 self.failed(name, FIRST_REOPENING_SECONDS)
 
     def _visit(self, name: str, agent: Agent, *, at_task: bool) -> bool:

@@ -12,6 +12,7 @@ _BY_STATE = {
         "schema selfpager, give it that one's rights (GRANT other TO user)",
     ),
     "40001": ("others changed the same", "Try again"),
+    "40P01": ("two changes waited for each other", "Try again"),
 }
 # By their words: an error while connecting has no code. So has none of ours.
 _NOBODY = ("it cannot be reached", "Check that it runs there: the address has its host and port")

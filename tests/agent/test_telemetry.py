@@ -22,7 +22,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
 
-SECRET = "the code is 4711 blue"
+SECRET = "the code is xyzzy blue"
 
 
 class Watching:
@@ -124,7 +124,7 @@ def test_no_text_is_in_a_span_or_a_metric_unless_it_is_asked_for(
 ) -> None:
     talk(stage).turn(f"remember {SECRET}")
     told = [span.to_json() for span in watching.spans]
-    assert "4711" not in "".join(told) + str(watching.points)
+    assert "xyzzy" not in "".join(told) + str(watching.points)
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     watching.exporter.clear()
     with stage_in(stage.directory.with_name("second")) as second:
@@ -175,7 +175,7 @@ def test_an_error_ends_every_span_and_says_its_class_alone(stage: Stage, watchin
     root = watching.one("invoke_agent agent")
     assert root.attributes["error.type"] == "RuntimeError"
     assert root.status.status_code.name == "ERROR"
-    assert "4711" not in "".join(span.to_json() for span in watching.spans)
+    assert "xyzzy" not in "".join(span.to_json() for span in watching.spans)
 
 
 def test_a_turn_that_is_left_ends_its_spans_without_an_error(stage: Stage, watching: Watching, hands: Hands) -> None:
@@ -253,7 +253,7 @@ def test_a_sleep_is_a_span_with_its_requests_and_proposal(stage: Stage, watching
     count = len(proposal.edits)
     reasons = [f"{count} of {count} edits are applied", f"{count} edits were undone, 0 stay"]
     assert [event.attributes["selfpager.reason"] for event in told] == reasons
-    assert "4711" not in "".join(span.to_json() for span in watching.spans)
+    assert "xyzzy" not in "".join(span.to_json() for span in watching.spans)
     watching.exporter.clear()
     agent.turn("and now?")
     assert "selfpager.sleep" not in [event.name for event in watching.one("invoke_agent agent").events]
@@ -267,7 +267,7 @@ def test_what_a_sleep_applies_by_itself_stands_below_it(stage: Stage, watching: 
     root = watching.one("sleep x")
     below = {span.name for span in watching.spans if span.parent and span.parent.span_id == root.context.span_id}
     assert "update_memory x" in below or "delete_memory x" in below
-    assert "4711" not in "".join(span.to_json() for span in watching.spans)
+    assert "xyzzy" not in "".join(span.to_json() for span in watching.spans)
 
 
 def test_a_task_is_one_tree_also_when_it_is_asked_several_times(stage: Stage, watching: Watching) -> None:
