@@ -84,4 +84,4 @@ def _state(reader: AnyMemory, found: AgentFigures, task: tasks.Task | None, *, r
     if task and task.state == "open":
         return "open task"
     newest = reader.inspect.steps(0, 1).rows
-    return "open turn" if found.open_calls or (newest and newest[0].kind == "user" and newest[0].resident) else "idle"
+    return "open turn" if found.open_calls or (newest and newest[0].resident and not newest[0].ends_turn) else "idle"

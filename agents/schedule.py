@@ -28,6 +28,7 @@ from pager.memory import Memory
 STORED_AS = "schedule"
 SLEPT = "slept"
 NAME = "schedule"  # who says what a schedule says
+BEHIND_OPEN = timedelta(minutes=5)  # before what waits for the end of a turn or task is looked at again
 
 
 def begin_due(agent: Agent) -> Generator[Event] | None:
@@ -43,8 +44,7 @@ def begin_due(agent: Agent) -> Generator[Event] | None:
     if begun.keys() != entries.keys():
         begun = {key: begun.get(key, now) for key in entries}
         _store(agent.memory, begun)
-    task = tasks.current(agent.memory)
-    waiting = task is not None and task.state == "open"
+    waiting = _has_task(agent)
     due: list[tuple[datetime, str]] = []
     for key, entry in entries.items():
         newest = Cron.read(entry.at).newest(begun[key], now)
@@ -75,11 +75,24 @@ def sleep_if_due(agent: Agent, stop: Callable[[], bool] = lambda: False) -> bool
 
 
 def next_due(agent: Agent) -> datetime | None:
-    """Return when something is due next, a sleep included, in UTC; None if never. What waits was due before now."""
-    now, begun = agent.clock.now(), _begun(agent.memory)
-    times = [Cron.read(each.at).next_after(begun.get(_key(each), now)) for each in agent.config.schedule]
-    sleep = _sleep_due(agent)
-    return min((each.astimezone(UTC) for each in (*times, *([sleep] if sleep else []))), default=None)
+    """Return when something is due next, a sleep included, in UTC; None if never. What can begin was due before now;
+    what waits for an open turn or task is due a while later."""
+    now, begun = agent.clock.now().astimezone(UTC), _begun(agent.memory)
+    turn_is_open, has_task = agent.memory.turn_is_open, _has_task(agent)
+    due: list[datetime] = []
+    for each in agent.config.schedule:
+        at = Cron.read(each.at).next_after(begun.get(_key(each), now)).astimezone(UTC)
+        waits = turn_is_open or (each.task is not None and has_task)
+        due.append(now + BEHIND_OPEN if waits and at <= now else at)
+    if sleep := _sleep_due(agent):
+        at = sleep.astimezone(UTC)
+        due.append(now + BEHIND_OPEN if turn_is_open and at <= now else at)
+    return min(due, default=None)
+
+
+def _has_task(agent: Agent) -> bool:
+    task = tasks.current(agent.memory)
+    return task is not None and task.state == "open"
 
 
 def _sleep_due(agent: Agent) -> datetime | None:

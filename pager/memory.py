@@ -594,6 +594,11 @@ class Memory:
             raise RejectedError(f"{block} is shared with others, in {shared}: use core_append or core_replace.")
         return self._tiers.core.rewrite(block, text, actor, self._source(actor, source, via))
 
+    @locked
+    def add_blocks(self, blocks: Mapping[str, BlockSpec]) -> None:
+        """Make the core blocks that are not there; the others stay as they are."""
+        self._tiers.core.add(blocks)
+
     # pages
 
     @locked
@@ -695,6 +700,7 @@ class Memory:
                 return
             origin = {} if kind in ("page_out", "forget_source") else {"source": "person"}
             who = arguments.get("source")  # the agent that wrote into this shared memory
+            self._shown.pop(str(who), None)  # what it had read then says nothing of what it writes now
             edits[kind](**{**origin, **arguments, **({"actor": who} if who else {})})
 
     # shared memories
@@ -704,7 +710,8 @@ class Memory:
         """Write into a shared memory, and return what came of it. It is done there now, or by who has it open."""
         if self._shared is None:
             raise RejectedError("this agent shares no memory with others.")
-        return self._shared.write(name, kind, arguments, self._source(actor, None).via)
+        step = self._prompt.last_step() if actor == AGENT else None
+        return self._shared.write(name, kind, arguments, self._source(actor, None).via, step)
 
     # purging and upkeep
 

@@ -17,7 +17,7 @@ from agents.cli.visible import say, visible
 from agents.explain.json_form import to_json
 from agents.explain.snapshot import take
 from pager.clock import SystemClock
-from pager.errors import RejectedError
+from pager.errors import RejectedError, StorageError
 from pager.home import Place
 from pager.memory import Memory
 from pager.reader import MemoryReader
@@ -154,9 +154,13 @@ def _shared_hits(file: Path, place: Place, text: str, limit: int) -> Iterator[Hi
 
     for mount in mounts_of(load(file, os.environ), place):
         if mount.archive and mount.place.exists():
-            with MemoryReader.open(mount.place, **embedders.for_command(mount.place, None)) as reader:
-                for hit in reader.search_archive(text, limit=limit):
-                    yield replace(hit, page_id=f"{mount.name}/{hit.page_id}")
+            try:
+                with MemoryReader.open(mount.place, **embedders.for_command(mount.place, None)) as reader:
+                    hits = reader.search_archive(text, limit=limit)
+            except StorageError as error:  # the agent would go on without it, too
+                say(f"{mount.name} was not searched: {error}", err=True)
+                continue
+            yield from (replace(hit, page_id=f"{mount.name}/{hit.page_id}") for hit in hits)
 
 
 @command("view")

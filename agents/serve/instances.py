@@ -3,6 +3,7 @@
 An agent remembers the name of its configuration. One that was made on the command line has that of its own name.
 """
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,15 +34,22 @@ class Instances:
         self.home = home
         self._clock = clock
         self._files: dict[str, Path] = {}
+        times: dict[str, list[str]] = {}
         self._making = Lock()  # two that make the same agent at once get the same answer
         self._models = Models()
         self.close = self._models.close
         for file in files:
-            name = load(file, os.environ).name  # a file that cannot be used is told of at the start
+            made = load(file, os.environ)  # a file that cannot be used is told of at the start
+            name = made.name
             if name in self._files:
                 text = f"{self._files[name]} and {file} have the same name {name!r}"
                 raise RejectedError(f"{text}; give one of them another 'name'.")
             self._files[name] = file
+            if made.schedule or made.sleep.when != "off":
+                times[name] = [made.sleep.when, *(each.model_dump_json() for each in made.schedule)]
+        self.times = json.dumps(
+            times, sort_keys=True
+        )  # when agents of which configuration begin something by themselves
 
     @property
     def configs(self) -> list[str]:

@@ -33,6 +33,7 @@ LOOK_SECONDS = 1.0
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 30.0, 900.0  # when the model, or the home, does not answer
 FIRST_REOPENING_SECONDS = 1.0  # of an agent that was lost, or could not be reached
 AFTER_ERROR = timedelta(hours=1)  # at least, before what has failed otherwise is tried again
+TIMES = "serve-times"  # the value in the home: the times of the configurations at the newest start
 
 
 class Visits:
@@ -102,14 +103,27 @@ class Visits:
             self._instances.home.set_due(name, self._clock.now() + timedelta(seconds=seconds))
 
     def _look(self) -> None:
+        knows_times = False
         while not self._closing.is_set():
             try:
+                if not knows_times:
+                    self._visit_all_if_times_changed()
+                    knows_times = True
                 for name in self._instances.home.take_due():
                     self._send_to(name)
             except Exception as error:  # noqa: BLE001 - it is tried again, for as long as the server runs
                 self._log.trouble("the home cannot be looked through", error)
             self._awake.wait(LOOK_SECONDS)
             self._awake.clear()
+
+    def _visit_all_if_times_changed(self) -> None:
+        """Visit every agent once if the configurations have other times than at the last start: they count from now."""
+        home, times = self._instances.home, self._instances.times
+        if times == (home.value(TIMES) or "{}"):
+            return
+        for name in home.names() if times != "{}" else ():
+            home.set_due(name, self._clock.now())
+        home.change_value(TIMES, lambda _: times)
 
     def _send_to(self, name: str, *, though_working: bool = False) -> None:
         with self._lock:
@@ -137,7 +151,10 @@ class Visits:
         try:
             if is_elsewhere:
                 return
-            if isinstance(error, AgentLostError | UnavailableError):
+            if isinstance(error, ApiError) and error.kind == "no_configuration":
+                error = None
+                self._carry_out_edits(name)
+            elif isinstance(error, AgentLostError | UnavailableError):
                 self.failed(name, FIRST_REOPENING_SECONDS)
             elif isinstance(error, ModelUnavailableError | StorageError | InUseError):
                 self.failed(name)
@@ -148,6 +165,16 @@ class Visits:
             self._visiting.discard(name)
             if error is not None and not is_elsewhere:
                 self._log.trouble("a visit failed", error)
+
+    def _carry_out_edits(self, name: str) -> None:
+        """Carry out what others have sent to a memory that has no agent here, such as a shared one."""
+        home = self._instances.home
+        with suppress(PagerError, OSError):
+            home.set_due(name, None)
+            if home.apply_pending(name):
+                self._failures.pop(name, None)
+            else:
+                self.failed(name, FIRST_REOPENING_SECONDS)
 
     def _visit(self, name: str, agent: Agent, *, at_task: bool) -> bool:
         """Do what the agent has to do. Return True if something is left that needs what a long task needs."""

@@ -122,6 +122,7 @@ class PostgresPlace(Place):
         self._row_name = name
         self.name = f"{rows.server.public}/{name}"
         self.agent = name.rpartition("/")[2]
+        self.works_for = name.partition("/")[0]
 
     def exists(self) -> bool:
         """Return True if anything was committed."""

@@ -160,11 +160,27 @@ class Core:
             way = _way_out(block, "a block", "the limit of core")
             raise BlockFullError(f"core would hold {total} of {self._limit_tokens} tokens. {way}")
 
-    def follow(self, shared: Sequence[Block]) -> None:
-        """Let blocks of shared memories read as they do there."""
+    def follow(self, shared: Mapping[str, Block | None]) -> dict[str, str]:
+        """Let blocks of shared memories read as they do there; None for those that are not there any more. Return by
+        name why some do not."""
+        failures: dict[str, str] = {}
         with self._store.transaction():
-            for block in shared:
-                self._write(replace(block, version=0, emptied_by=()), "mount", "as in the shared memory")
+            for name, block in shared.items():
+                newest = self._store.core.block(name) if block is None else None
+                if newest and newest[0].file and not newest[0].retired:
+                    self._retire(newest[0], "mount", "no longer in the shared memory")
+            for block in self._growing_last([block for block in shared.values() if block]):
+                try:
+                    self._write(replace(block, version=0, emptied_by=()), "mount", "as in the shared memory")
+                except BlockFullError as error:
+                    failures[block.name] = str(error)
+        return failures
+
+    def add(self, specs: Mapping[str, BlockSpec]) -> None:
+        """Make the blocks that are not there."""
+        with self._store.transaction():
+            there = {block.name for block in self._store.core.blocks()}
+            self._write_all([self._configured(name, spec) for name, spec in specs.items() if name not in there])
 
     def configure(self, specs: Mapping[str, BlockSpec], shared: Collection[str] = ()) -> None:
         """Make the blocks what a configuration says. Writable ones keep their texts, those from files are read, and
@@ -175,13 +191,14 @@ class Core:
         with self._store.transaction():
             for block in self._store.core.blocks():
                 if block.name not in specs and block.name not in shared:
-                    now, newest = self._clock.now(), self._store.core.block(block.name)
-                    retired = replace(
-                        block, value="", via=(), emptied_by=(), used_tokens=0, retired=True, actor="person", at=now
-                    )
-                    self._store.core.append(retired, newest[1] if newest else 0, unseen=True)
-                    self._store.ledger.write("core", reason="no longer configured", actor="person", block=block.name)
+                    self._retire(block, "person", "no longer configured")
             self._write_all([self._configured(name, spec) for name, spec in specs.items()])
+
+    def _retire(self, block: Block, actor: str, reason: str) -> None:
+        now, newest = self._clock.now(), self._store.core.block(block.name)
+        retired = replace(block, value="", via=(), emptied_by=(), used_tokens=0, retired=True, actor=actor, at=now)
+        self._store.core.append(retired, newest[1] if newest else 0, unseen=True)
+        self._store.ledger.write("core", reason=reason, actor=actor, block=block.name)
 
     def _configured(self, name: str, spec: BlockSpec) -> Block:
         where = f"of the core block {name!r}"
@@ -208,10 +225,13 @@ class Core:
         )  # fmt: skip
 
     def _write_all(self, blocks: Sequence[Block]) -> None:
-        """Write blocks, first those that do not grow: they make the room that others need."""
-        used = {block.name: block.used_tokens for block in self._store.core.blocks()}
-        for block in sorted(blocks, key=lambda each: tokens.total(each.value) > used.get(each.name, -1)):
+        for block in self._growing_last(blocks):
             self._write(block, "file" if block.file else "person", "configured")
+
+    def _growing_last(self, blocks: Sequence[Block]) -> list[Block]:
+        """Return blocks, first those that do not grow: they make the room that others need."""
+        used = {block.name: block.used_tokens for block in self._store.core.blocks()}
+        return sorted(blocks, key=lambda each: tokens.total(each.value) > used.get(each.name, -1))
 
 
 def replaced(block: Block, old_text: str, new_text: str) -> str:

@@ -116,7 +116,7 @@ def unpack_helpers(files: AgentFiles) -> list[AgentFiles]:
     with files.database.open("r+b") as opened:
         size, at = opened.seek(0, os.SEEK_END), _database_bytes(opened, 0)
         end = at
-        while place := _place_at(opened, at):
+        while at < size and (place := _place_at(opened, at)):
             helper = files
             for name in place:
                 is_there = helper.database.is_file()

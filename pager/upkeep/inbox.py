@@ -113,6 +113,11 @@ def pending(commands: Commands) -> list[dict[str, Any]]:
     return found
 
 
+def pending_edits(commands: Commands) -> list[str]:
+    """Return the ids of the commands that wait and are no messages."""
+    return [command["id"] for command in pending(commands) if command.get("kind") != "message"]
+
+
 def pack(commands: Commands) -> dict[str, str]:
     """Return the pending commands as stored values for a copy of the database. `Inbox.unpack` stores them again."""
     found = [(f"{command}.json", text) for command, text in _read_pending(commands)]

@@ -42,6 +42,7 @@ class Place(ABC):
 
     name: str  # for people: what errors and lists call it
     agent: str  # the name of the agent
+    works_for: str  # the name of the agent that a helper works for; of one that is none, its own
 
     @abstractmethod
     def exists(self) -> bool:
@@ -126,6 +127,7 @@ class Directory(Place):
         self.files = AgentFiles(path)
         self.name = str(path)
         self.agent = path.name
+        self.works_for = self.files.owner.name
 
     def exists(self) -> bool:
         """Return True if there is a memory."""
@@ -248,7 +250,10 @@ class Directory(Place):
 def same_tenant(own: str, name: str) -> str:
     """Return the name in the home of another agent of the tenant to which an agent belongs, if it has one."""
     tenant, between, _ = own.partition(OF_TENANT)
-    return f"{tenant}{between}{name}" if between else name
+    found = f"{tenant}{between}{name}" if between else name
+    if not NAME.fullmatch(found):  # no command would reach it
+        raise RejectedError(f"{name!r} is too long for an agent of {tenant}: {found!r} has more than 64 characters.")
+    return found
 
 
 def tenant_of(name: str) -> str:

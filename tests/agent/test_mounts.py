@@ -6,6 +6,7 @@ import pytest
 
 from agents.agent import Agent
 from agents.config.errors import ConfigError
+from pager.errors import RejectedError
 from pager.home import Home
 from tests.config.conftest import read
 from tests.standin import call
@@ -64,6 +65,16 @@ def test_every_command_reads_such_an_agent(stage: Stage, tmp_path: Path) -> None
     assert command_line("import", str(exported), "--as", "eve", "--home", str(tmp_path / "home")).code == 0
 
 
+def test_a_search_goes_on_without_a_memory_that_cannot_be_read(stage: Stage, tmp_path: Path) -> None:
+    with agent(stage, tmp_path, "ann", "write") as ann:
+        ann.memory.archive("The Porto depot closes at six.")
+    (tmp_path / "home" / "sales" / "pager.db").write_bytes(b"no database")
+    words = ["Porto", "--config", str(tmp_path / "ann.yaml"), "--home", str(tmp_path / "home"), "--json"]
+    found = command_line("search", "ann", *words)
+    assert [hit["page_id"] for hit in found.json["hits"]] == ["f1"]
+    assert (found.code, found.err.startswith("sales was not searched: ")) == (0, True)
+
+
 def test_agents_of_a_tenant_share_what_is_of_their_tenant(stage: Stage, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(CONFIG.format(name="a", url=stage.base_url, access="write"))
@@ -72,6 +83,8 @@ def test_agents_of_a_tenant_share_what_is_of_their_tenant(stage: Stage, tmp_path
             ann.memory.write_shared("sales", "archive", {"text": f"of {tenant}"})
             assert len(ann.memory.search_archive("of")) <= 1
     assert Home(tmp_path / "home").names() == ["acme..ann", "acme..sales", "other..ann", "other..sales"]
+    with pytest.raises(RejectedError, match="more than 64"):
+        Agent.load(file, home=tmp_path / "home", as_name=f"{'t' * 58}..ann")
 
 
 @pytest.mark.parametrize(

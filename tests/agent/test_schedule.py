@@ -36,6 +36,11 @@ def run(agent: Agent) -> list[Stopped]:
     return found
 
 
+def is_later(agent: Agent, clock: HandClock) -> bool:
+    due = next_due(agent)
+    return due is not None and clock.now() < due < clock.now() + timedelta(minutes=10)
+
+
 def test_a_run_is_begun_when_it_is_due_and_once(stage: Stage, clock: HandClock) -> None:
     agent = opened(stage.says("Morning!", "Morning!"), clock, MORNING)
     assert run(agent) == []
@@ -85,6 +90,25 @@ def test_it_waits_for_an_open_turn_and_for_an_open_task(stage: Stage, clock: Han
     assert begin_due(agent) is None
     agent.memory.leave_turn("Never mind.")
     assert [each.reason for each in run(agent)] == ["done"]
+
+
+def test_what_waits_for_an_open_turn_or_task_is_not_due_at_once(stage: Stage, clock: HandClock) -> None:
+    agent = opened(stage.says("I shall.", "I shall.", "I shall.", "I shall."), clock, REPORT)
+    agent.config = agent.config.model_copy(update={"sleep": SleepConfig(when="0 3 * * *", model="none")})
+    assert (run(agent), sleep_if_due(agent)) == ([], False)
+    assert last(agent.tasks().start("Something else.")).reason == "answered"  # it stays open
+    clock.set(NIGHT.replace(hour=5))
+    assert sleep_if_due(agent)
+    assert is_later(agent, clock)
+    agent.config = agent.config.model_copy(update={"schedule": (MORNING, REPORT)})
+    assert run(agent) == []
+    clock.set(NIGHT.replace(hour=7, minute=59))
+    assert next_due(agent) == NIGHT.replace(hour=8)  # a message waits for no task
+    clock.set(NIGHT.replace(hour=8, minute=30))
+    agent.memory.append_user("One moment.")
+    assert is_later(agent, clock)
+    agent.memory.leave_turn("Never mind.")
+    assert next_due(agent) == NIGHT.replace(hour=8)
 
 
 def test_a_run_that_was_cut_off_after_its_message_is_not_begun_again(stage: Stage, clock: HandClock) -> None:

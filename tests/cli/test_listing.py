@@ -43,6 +43,26 @@ def test_each_agent_is_listed_with_its_state(command: Command, alice: Path, tmp_
     assert command("list", "--from", "d").out == "no agent's name is d or behind it.\n"
 
 
+def test_a_turn_that_was_left_is_not_open_and_one_without_its_answer_is(command: Command, alice: Path) -> None:
+    with Memory.open(alice.parent / "left", embedder=None) as left:
+        left.append_user("Never mind.")
+        left.leave_turn("It was left.")
+    with Memory.open(alice.parent / "owed", embedder=None) as owed:
+        owed.append_user("What is in it?")
+        owed.append_assistant(
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+                "stop_reason": "tool_use",
+            }
+        )
+        owed.append_result("c", "A lamp.")
+    agents = command("list", "--json").json["agents"]
+    assert {agent["name"]: agent["state"] for agent in agents} == {
+        "alice": "idle", "left": "idle", "owed": "open turn"
+    }  # fmt: skip
+
+
 def test_facts_are_listed_and_one_is_forgotten(command: Command, alice: Path) -> None:
     with Memory.open(alice, embedder=None) as memory:
         memory.archive("likes\ntrains", tags=["travel"])

@@ -278,6 +278,14 @@ def test_a_helper_that_is_no_database_is_refused(home: Home, tmp_path: Path, alo
         home.import_file(with_helpers(tmp_path / "more.db", alone, (b"one", alone + b"more")), "theirs")
 
 
+@pytest.mark.parametrize("rest", [b"x" * 5000, b"\xff" * 5000, b"", bytes(5000)])
+def test_a_file_that_only_begins_as_a_database_is_damaged(home: Home, tmp_path: Path, rest: bytes) -> None:
+    file = tmp_path / "broken.db"
+    file.write_bytes(exports.SQLITE_HEADER + rest)
+    with pytest.raises(StorageError, match="is damaged"):
+        home.import_file(file, "theirs")
+
+
 def test_a_helper_of_a_file_is_as_foreign_as_its_agent(home: Home, tmp_path: Path, alone: bytes, whole: Path) -> None:
     with open_memory(tmp_path / "agent") as memory:
         memory.append_user("send the refund")

@@ -1,5 +1,7 @@
 """Shared memories: several agents find, read and write one archive and one core block, and each knows who wrote."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -10,6 +12,7 @@ from pager import Home, InUseError, Memory, Mount, NotFoundError, Prefetch, Reje
 from pager.types import BlockSpec
 from tests.support.clock import HandClock
 from tests.support.embedders import Words
+from tests.support.formats import newer
 
 RULES = BlockSpec(value="Be kind.", description="The rules.", limit_tokens=100)
 
@@ -177,6 +180,22 @@ def test_names_that_clash_are_refused(home: Home) -> None:
     assert home.owner("ann") is None
 
 
+def test_an_agent_does_not_share_its_memory_with_itself(home: Home) -> None:
+    unit(home)
+    with pytest.raises(RejectedError, match="sales is this agent's own"):
+        agent(home, "sales", reading(home))
+    assert home.owner("sales") is None
+
+
+def test_blocks_that_follow_each_other_do_not_grow(home: Home) -> None:
+    unit(home)
+    sales, ann = home.place("sales"), home.place("ann")
+    with agent(home, "ann", Mount(sales, ("rules",))) as one, agent(home, "sales", Mount(ann, ("rules",))) as other:
+        for memory in (one, other) * 3:
+            memory.process_inbox()
+        assert [block.description for block in one.core()] == ["The rules. It is shared with others, in sales."]
+
+
 def test_who_has_it_open_is_asked_to_look(home: Home) -> None:
     unit(home)
     with agent(home, "ann", writing(home), embedder=None) as memory, home.open("sales", embedder=None) as sales:
@@ -200,7 +219,164 @@ def test_many_writers_lose_nothing(home: Home) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    home.apply_pending("sales")
     with home.read("sales") as reader:
         assert reader.inspect.fact_counts().current == 15
         assert len({row.fact.text for row in reader.inspect.facts(limit=50).rows}) == 15
+
+
+def test_what_comes_while_an_agent_writes_is_carried_out_as_well(home: Home) -> None:
+    class Meanwhile(Words):
+        def embed(self, texts: Sequence[str]) -> Any:
+            if "Ann sold a lamp." in texts and not sent:  # sales is open here
+                sent.append(home.send("sales", "archive", {"text": "Bob sold a chair."}).state)
+            return super().embed(texts)
+
+    sent: list[str] = []
+    unit(home)
+    with agent(home, "ann", writing(home), embedder=Meanwhile(dimension=64)) as memory:
+        memory.write_shared("sales", "archive", {"text": "Ann sold a lamp."})
+        assert sent == ["pending"]
+        assert {hit.text for hit in memory.search_archive("sold")} == {"Ann sold a lamp.", "Bob sold a chair."}
+
+
+def test_a_memory_that_was_removed_is_gone_and_is_made_again_by_who_may_write_it(home: Home) -> None:
+    unit(home, "The ferry takes twenty minutes.")
+    with (
+        agent(home, "ann", writing(home), embedder=None) as ann,
+        agent(home, "bob", reading(home, core=("rules",))) as bob,
+    ):
+        home.remove("sales")
+        for memory in (ann, bob):
+            memory.append_user("Hello.")
+            assert (memory.core(), memory.search_archive("ferry")) == ([], [])
+            assert "Be kind." not in str(memory.request().params["messages"][-1])
+        assert ann.write_shared("sales", "core_append", {"block": "rules", "text": "Be quick."}) == "Stored in sales."
+        bob.process_inbox()
+        assert [block.value for block in (*ann.core(), *bob.core())] == ["Be quick.", "Be quick."]
+
+
+def test_a_block_that_is_gone_leaves_and_one_that_is_missing_is_made(home: Home) -> None:
+    unit(home)
+    tone = Mount(home.place("sales"), core=("tone",), writable=True)
+    with agent(home, "ann", writing(home)) as ann, agent(home, "bob", tone) as bob:
+        bob.core_append("tone", "Sing.")
+        with home.read("sales") as reader:
+            assert [block.value for block in reader.core()] == ["Be kind.", "Sing."]
+        with home.open("sales", embedder=None, core={"tone": BlockSpec()}):
+            ann.process_inbox()
+        assert ann.core() == []
+        bob.process_inbox()
+        assert [block.value for block in bob.core()] == ["Sing."]
+
+
+def test_what_does_not_fit_keeps_no_other_block_from_following(home: Home) -> None:
+    blocks = {name: BlockSpec(limit_tokens=3000) for name in "abc"}
+    with home.open("sales", embedder=None, core=blocks) as sales:
+        sales.core_append("b", "word " * 1999)
+    own = {"own": BlockSpec(value="word " * 1499, limit_tokens=3000)}
+    with agent(home, "ann", reading(home, core=("a", "b", "c")), core=own) as memory:
+
+        def sizes(**texts: str) -> list[int]:
+            with home.open("sales", embedder=None) as sales:
+                for name, text in texts.items():
+                    sales.core_write(name, text)
+            memory.process_inbox()
+            return [block.used_tokens for block in memory.core()]
+
+        assert sizes() == [1500, 0, 2000, 0]
+        assert sizes(b="short", a="word " * 1999) == [1500, 2000, 1, 0]
+        assert sizes(b="word " * 1499, c="short") == [1500, 2000, 1, 1]
+        assert ["shared memory b: core would hold" in row.reason for row in memory.ledger(events=["error"])] == [True]
+        assert sizes(a="short") == [1500, 1, 1500, 1]
+
+
+def test_a_memory_that_cannot_be_opened_refuses_and_carries_nothing_out_later(home: Home) -> None:
+    unit(home, "The ferry takes twenty minutes.")
+    with agent(home, "ann", writing(home), embedder=None) as memory:
+        with newer(), home.open("sales", embedder=None) as sales:
+            sales.archive("It is of a newer format.")
+        for attempt in (
+            lambda: memory.write_shared("sales", "archive", {"text": "Lamps cost 12 euros."}),
+            lambda: memory.core_append("rules", "Be quick."),
+            lambda: memory.forget("sales/f1", "wrong"),
+        ):
+            with pytest.raises(RejectedError, match=r"^sales cannot be written now: sales(/pager.db)? has format"):
+                attempt()
+        assert [block.value for block in memory.core()] == ["Be kind."]
+        assert home.pending("sales") == []
+    with agent(home, "bob", reading(home), embedder=None) as memory:
+        with pytest.raises(NotFoundError, match=r"^there is no page 'sales/f1': sales(/pager.db)? has format"):
+            memory.read_page("sales/f1")
+        memory.process_inbox()
+        assert home.address not in str(memory.ledger(events=["error"]))
+
+
+def test_a_memory_of_an_older_format_is_read(home: Home) -> None:
+    unit(home, "The ferry takes twenty minutes.")
+    with newer(), agent(home, "ann", reading(home, core=("rules",))) as memory:
+        assert [hit.page_id for hit in memory.search_archive("ferry")] == ["sales/f1"]
+        assert [block.value for block in memory.core()] == ["Be kind."]
+
+
+def test_only_facts_are_shared_and_only_where_the_archive_is(home: Home) -> None:
+    with home.open("sales", embedder=None, core={"rules": RULES}) as sales:
+        sales.append_user("My secret is swordfish.")
+        sales.archive("Lamps cost 12 euros.")
+    only_core = Mount(home.place("sales"), ("rules",), archive=False, writable=True)
+    with agent(home, "ann", writing(home)) as ann, agent(home, "bob", only_core) as bob:
+        assert ann.page_in(" sales/f1 ").page_id == ann.fact(" sales/f1 ").id == "sales/f1"
+        for read in (ann.page_in, ann.read_page, ann.fact):
+            with pytest.raises(NotFoundError, match="only facts are shared"):
+                read("sales/s1")
+        for attempt in (
+            lambda: bob.page_in("sales/f1"),
+            lambda: bob.fact("sales/f1"),
+            lambda: bob.forget("sales/f1", "no"),
+            lambda: bob.write_shared("sales", "archive", {"text": "x"}),
+        ):
+            with pytest.raises(RejectedError, match=r"not shared with this agent|only be read"):
+                attempt()
+        assert ann.search_archive("lamps")[0].page_id == "sales/f1"
+
+
+def test_what_an_agent_had_read_once_labels_nothing_that_it_writes_later(home: Home) -> None:
+    unit(home)
+    with home.open("sales", embedder=None) as sales:
+        for number, via in enumerate([[], ["web:example.org"], []]):
+            home.send("sales", "archive", {"text": f"Lamp {number}.", "source": "agent:ann", "via": via})
+            sales.save_value("step", str(number))
+            sales.process_inbox()
+        facts = sorted((row.fact.text, row.fact.via) for row in sales.inspect.facts().rows)
+    assert facts == [("Lamp 0.", ()), ("Lamp 1.", ("web:example.org",)), ("Lamp 2.", ())]
+
+
+def test_what_a_helper_writes_is_of_the_agent_that_it_works_for(home: Home) -> None:
+    unit(home)
+    agent(home, "acme..ann").close()
+    helper = home.place("acme..ann").helper("call")
+    with Memory.open(helper, embedder=None, mounts=[writing(home)], clock=HandClock()) as memory:
+        memory.write_shared("sales", "archive", {"text": "Lamps cost 12 euros."})
+        assert str(memory.fact("sales/f1").sources[0]) == "agent:ann"
+
+
+def test_a_call_that_is_run_again_after_a_kill_writes_once(home: Home) -> None:
+    unit(home)
+    with home.open("sales", embedder=None) as sales, agent(home, "ann", writing(home), embedder=None) as memory:
+        memory.append_user("Tell the others.")
+        call = {"type": "tool_use", "id": "c", "name": "core_append", "input": {}}
+        memory.append_assistant({"role": "assistant", "content": [call], "stop_reason": "tool_use"})
+        for _ in range(2):
+            with suppress(KeyboardInterrupt), memory.transaction():  # as after a kill
+                memory.core_append("rules", "Be quick.", actor="agent")
+                memory.write_shared("sales", "archive", {"text": "Lamps cost 12 euros."}, actor="agent")
+                raise KeyboardInterrupt
+        memory.core_append("rules", "Be calm.")
+        sales.save_value("step", "1")
+        sales.process_inbox()
+        with memory.transaction():
+            memory.core_append("rules", "Be quick.", actor="agent")
+            memory.append_result("c", "Added.", memory_tool=True)
+        sales.save_value("step", "2")
+        sales.process_inbox()
+        assert [block.value for block in sales.core()] == ["Be kind.\nBe quick.\nBe calm."]
+        assert [row.event for row in sales.ledger(events=["archive", "repeat"])] == ["archive"]

@@ -79,3 +79,37 @@ def test_an_edit_that_comes_during_a_turn_does_not_wait_for_the_person_who_has_t
         place.model.script(edited)
         assert client.post("/v1/agents/notes/turns", json={"text": "go"}).json()["stopped"]["reason"] == "approval"
         wait_until(lambda: client.get("/v1/agents/notes/facts").json()["total"] == 0, 10)
+
+
+def test_a_schedule_that_a_file_has_got_since_is_kept_by_agents_that_were_there(place: Place) -> None:
+    place.home.open("clerk", embedder=None).close()
+    place.home.open("foreign", embedder=None).close()  # its configuration is not here
+    due = place.folder / "home" / ".due"
+    with place.serving() as api:
+        api.client().post("/v1/agents", json={"id": "notes"})
+    assert not list(due.glob("*"))
+    with place.serving(place.config(more=HOURLY)):
+        wait_until(lambda: {file.name for file in due.glob("[!.]*")} == {"clerk", "notes"})
+        wait_until(
+            lambda: all(datetime.fromisoformat((due / name).read_text()).minute == 0 for name in ("clerk", "notes"))
+        )
+    tomorrow = SystemClock().now() + timedelta(days=1)
+    place.home.set_due("clerk", tomorrow)
+    place.home.set_due("foreign", SystemClock().now())
+    with place.serving(place.config(more=HOURLY)):  # nothing has changed
+        wait_until(lambda: not (due / "foreign").exists())
+        assert datetime.fromisoformat((due / "clerk").read_text()) == tomorrow
+
+
+def test_what_is_sent_to_a_shared_memory_without_an_agent_is_stored_when_it_is_free(place: Place) -> None:
+    place.model.script(call("share", text="The depot closes at six.", memory="sales"), "Done.")
+    with place.serving(place.config(more="mounts: [{memory: sales, access: write}]\n")) as api:
+        client = api.client()
+        client.post("/v1/agents", json={"id": "notes"})
+        with place.home.open("sales", embedder=None):
+            client.post("/v1/agents/notes/turns", json={"text": "go"})
+            assert [command["kind"] for command in place.home.pending("sales")] == ["archive"]
+        wait_until(lambda: not place.home.pending("sales"))
+    assert "a visit failed" not in api.log.getvalue()
+    with place.home.read("sales") as reader:
+        assert reader.inspect.fact_counts().current == 1
