@@ -284,6 +284,6 @@ def test_an_agent_that_a_worker_has_open_gets_a_new_key(fleet: Place, monkeypatc
         client.post("/v1/agents", json={"id": "notes"})
         assert client.post(TURNS, json={"text": "1"}).status_code == 200
         [(before,)] = ask("SELECT id FROM selfpager.keys")
-        assert client.post("/v1/agents/notes/rekey").json() == {"memories": 1}
+        wait_until(lambda: client.post("/v1/agents/notes/rekey").json() == {"memories": 1})  # when its turn has ended
         assert ask("SELECT id FROM selfpager.keys") != [(before,)]
         assert client.post(TURNS, json={"text": "2"}).json()["steps"] == ["s4"]
