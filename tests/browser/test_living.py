@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from pager import Limits, Memory, MemoryReader
 from tests.browser.looking import another, serving, viewing
+from tests.support.ports import hold_port
 
 pytestmark = pytest.mark.long
 LIMITS = Limits.for_window(20_000)
@@ -82,8 +83,10 @@ def test_an_agent_that_is_deleted_and_brought_back_while_it_is_looked_at(own_hom
 
 
 def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser) -> None:
-    first = serving(own_home).start()
-    with another(first, browser) as viewer:
+    held = hold_port()
+    port = held.getsockname()[1]
+    first = serving(own_home, port=port).start()
+    with held, another(first, browser) as viewer:
         viewer.open("guide/core")
         viewer.sees("name is Dana")
         first.close()
@@ -91,7 +94,7 @@ def test_a_server_that_was_gone_is_found_again(own_home: Path, browser: Browser)
         expect(viewer.page.locator("#runner")).to_have_text("no answer")
         with Memory.open(own_home / "guide", embedder=None, limits=LIMITS) as memory:
             memory.core_append("human", "is back")
-        with serving(own_home, port=first.port) as second:
+        with serving(own_home, port=port) as second:
             second.token = first.token  # as when a machine slept: the same server
             expect(viewer.page.locator("#trouble")).to_be_hidden()
             viewer.sees("is back")

@@ -24,8 +24,8 @@ from agents.serve.keys import Keys
 from pager.clock import SystemClock
 from pager.home import Home
 from tests.chaos.tools import WITNESS
-from tests.serve.test_kill import free_port
 from tests.support.cli import ROOT, environment
+from tests.support.ports import hold_port
 from tests.support.proxy import Proxy
 from tests.support.standby import Pair
 
@@ -93,12 +93,13 @@ class Worker:
         """Start a process of the newest format, as often as it takes: Postgres may be down."""
         end = time.monotonic() + START_SECONDS
         while not self._fleet.is_over.is_set() and time.monotonic() < end:
-            if self._started():
-                return
+            with hold_port() as held:
+                if self._started(held.getsockname()[1]):
+                    return
             time.sleep(0.2)
 
-    def _started(self) -> bool:
-        fleet, port = self._fleet, free_port()
+    def _started(self, port: int) -> bool:
+        fleet = self._fleet
         own = quote(f"-c chaos.port={port}")
         options = f"lease_seconds={LEASE_SECONDS}&limit_seconds={LIMIT_SECONDS}&sslmode=disable&options={own}"
         address = f"postgresql://postgres@127.0.0.1:{self.proxy.port}/{DATABASE}?{options}"

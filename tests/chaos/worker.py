@@ -27,7 +27,7 @@ from pager.log.states import States
 from tests.support.formats import know_formats
 
 FOLD_BYTES = 8 << 10
-LATE_SECONDS = 0.3
+LATE_SECONDS = 1.0
 HONEST_COMMITS = 10
 
 

@@ -182,7 +182,7 @@ def ask_servers(home: Path, directory: Path, environ: dict[str, str]) -> None:
     try:
         run("-c", INDEXED, str(home / "indexed"), str(chroma.port))
     finally:
-        chroma.kill()
+        chroma.close()
     token = "a-token-of-its-client"
     command = [sys.executable, "-m", "agents", "mcp", "anna", "--http", "0", "--home", str(home)]
     given = {**environ, "SELFPAGER_MCP_TOKEN": token}

@@ -154,19 +154,21 @@ def test_of_an_agent_that_is_erased_nothing_stays_in_a_copy_also_when_nobody_rea
 
 
 def test_a_purge_names_who_reads_an_old_copy_and_is_finished_afterwards(home: Home, quick_address: str) -> None:
-    quick = Home(quick_address)
-    with quick.open("x", embedder=None) as memory, quick.read("x") as reader:
-        fact = memory.archive(SECRET)
-        with (
-            reader.read_snapshot(),
-            pytest.raises(StorageError, match=rf"process {os.getpid()} on .* reads an old copy.* it goes on then"),
-        ):
-            memory.purge(fact.id)
-        assert memory.load_value("purging") is None
-        assert memory._store.settings.get("purging") == fact.id
-        memory.purge(fact.id)
-        assert not holds_secret(reader)
-        assert memory._store.settings.get("purging") is None
+    home.open("x", embedder=None).close()
+    with home.read("x") as reader:  # its lease does not end, and the purge waits for it as long as its own lasts
+        with Home(quick_address).open("x", embedder=None) as memory:
+            fact = memory.archive(SECRET)
+            with (
+                reader.read_snapshot(),
+                pytest.raises(StorageError, match=rf"process {os.getpid()} on .* reads an old copy.* it goes on then"),
+            ):
+                memory.purge(fact.id)
+            assert memory.load_value("purging") is None
+            assert memory._store.settings.get("purging") == fact.id
+            assert holds_secret(reader)
+        with home.open("x", embedder=None) as memory:
+            assert not holds_secret(reader)
+            assert memory._store.settings.get("purging") is None
 
 
 def test_a_process_that_has_died_with_a_copy_is_named_in_the_ledger(home: Home, address: str) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.support.cli import Running, command_line, environment, selfpager
 from tests.support.stage import Stage, results
 
 TOKEN = "a-token-of-its-client"
+SAID = datetime(2026, 5, 3, 14, 30, tzinfo=UTC)
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 TIME = str(Path(sys.executable).with_name("mcp-server-time"))
 
@@ -42,7 +44,7 @@ def home(tmp_path: Path) -> Path:
     with Memory.open(tmp_path / "home" / "alice", embedder=None, core=core) as memory:
         memory.save_value("embedder", "null")
         memory.archive("prefers aisle seats", key="seat")
-        memory.record("user", "I moved to Porto. " * 3_000, at="2026-05-03T14:30Z", name="Dana")
+        memory.record("user", "I moved to Porto. " * 3_000, at=SAID, name="Dana")
     return tmp_path / "home"
 
 
@@ -101,7 +103,7 @@ def test_a_client_reads_beside_the_running_agent(home: Path) -> None:
         assert memory.ledger() == before
     assert tools == ["core", "search_archive", "search_recall", "page_in"]
     assert re.fullmatch(r"f1 since \S+, stored just now: prefers aisle seats", found)
-    assert said.startswith("s1 2026-05-03 ")
+    assert said.startswith(f"s1 {SAID.astimezone().date()} ")
     assert re.match(r"s1, characters 0 to (\d+) of 54000; read on with offset \1:\nI moved to Porto\.", page)
     assert behind == "ERROR offset 54001 is outside of s1, which has 54000 characters from 0."
     assert end == "s1, characters 53990 to 54000 of 54000:\nto Porto. "

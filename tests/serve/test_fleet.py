@@ -54,6 +54,7 @@ def owner(place: Place) -> str | None:
 
 def test_a_request_is_passed_on_to_the_worker_that_has_the_agent(fleet: Place) -> None:
     fleet.model.otherwise("Hello.")
+    fleet.address = fleet.address.replace("lease_seconds=2", "lease_seconds=3600")
     with ExitStack() as opened:
         (_, first), (_, second) = workers(fleet, opened)
         assert first.post("/v1/agents", json={"id": "notes"}).status_code == 201
@@ -250,7 +251,7 @@ def test_an_agent_whose_lease_is_not_renewed_is_not_read_from_its_file(fleet: Pl
             with api.server.workers.use_if_open("notes") as agent:
                 return agent is not None
 
-        assert is_read_there()
+        wait_until(is_read_there)  # a process that stood still renews first
         stop_renewing(fleet.address)
         wait_until(lambda: not is_read_there())
         assert client.get("/v1/agents/notes/facts").json()["total"] == 1
@@ -283,6 +284,6 @@ def test_an_agent_that_a_worker_has_open_gets_a_new_key(fleet: Place, monkeypatc
         client.post("/v1/agents", json={"id": "notes"})
         assert client.post(TURNS, json={"text": "1"}).status_code == 200
         [(before,)] = ask("SELECT id FROM selfpager.keys")
-        assert client.post("/v1/agents/notes/rekey").json() == {"memories": 1}
+        wait_until(lambda: client.post("/v1/agents/notes/rekey").json() == {"memories": 1})  # when its turn has ended
         assert ask("SELECT id FROM selfpager.keys") != [(before,)]
         assert client.post(TURNS, json={"text": "2"}).json()["steps"] == ["s4"]

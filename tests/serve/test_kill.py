@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from pager.clock import SystemClock
 from pager.types import Json
 from tests.serve.conftest import Place, wait_until
 from tests.support.cli import COMMAND, environment
+from tests.support.ports import hold_port
 
 TURNS = "/v1/agents/notes/turns"
 
@@ -31,7 +31,8 @@ TURNS = "/v1/agents/notes/turns"
 @contextmanager
 def process(place: Place, *more: str | Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     _, key = Keys(place.home, SystemClock()).add("test", "", "admin", None)
-    port = free_port() if "own" in more else 0
+    held = hold_port()
+    port = held.getsockname()[1] if "own" in more else 0
     given = [f"http://127.0.0.1:{port}" if each == "own" else str(each) for each in more]
     home = place.address or str(place.folder / "home")
     command = [*COMMAND, "serve", str(place.config()), "--home", home, "--port", str(port), "--json", *given]
@@ -49,11 +50,7 @@ def process(place: Place, *more: str | Path) -> Iterator[tuple[subprocess.Popen[
         running.wait()
         if running.stdout:
             running.stdout.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
+        held.close()
 
 
 class Gate:

@@ -78,7 +78,7 @@ def test_an_edit_that_comes_during_a_turn_does_not_wait_for_the_person_who_has_t
 
         place.model.script(edited)
         assert client.post("/v1/agents/notes/turns", json={"text": "go"}).json()["stopped"]["reason"] == "approval"
-        wait_until(lambda: client.get("/v1/agents/notes/facts").json()["total"] == 0, 10)
+        wait_until(lambda: client.get("/v1/agents/notes/facts").json()["total"] == 0)
 
 
 def test_a_schedule_that_a_file_has_got_since_is_kept_by_agents_that_were_there(place: Place) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from tests.support.indexed import (
     open_reader,
     told,
 )
+from tests.support.ports import hold_port
 
 TOKEN = "xyzzyplugh"
 
@@ -39,8 +39,8 @@ class Running:
     """A `chroma run` in a directory, always at the same port."""
 
     def __init__(self, directory: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self._held = hold_port()
+        self.port = self._held.getsockname()[1]
         self.place = ChromaServer("127.0.0.1", self.port)
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
@@ -68,6 +68,10 @@ class Running:
             self._process.wait()
         self._process = None
 
+    def close(self) -> None:
+        self.kill()
+        self._held.close()
+
     def names(self) -> set[str]:
         with closing(Connection(self.place)) as connection:
             return {each.name for each in connection._api.list_collections()}
@@ -77,7 +81,7 @@ class Running:
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running = Running(tmp_path_factory.mktemp("server"))
     yield running
-    running.kill()
+    running.close()
 
 
 @pytest.fixture
