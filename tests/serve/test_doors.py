@@ -162,6 +162,14 @@ def test_a_tenant_learns_nothing_of_the_machine_from_the_view(place: Place, api:
         assert str(place.folder) not in answer.text
 
 
+def test_a_tenant_learns_nothing_of_the_machine_from_a_request_that_a_directory_refuses(place: Place, api: Api) -> None:
+    mine = api.client("acme")
+    mine.post("/v1/agents", json={"id": "notes"})
+    answer = mine.post("/v1/agents/notes/rekey")
+    assert (answer.status_code, "home in Postgres" in answer.text) == (400, True)
+    assert str(place.folder) not in answer.text
+
+
 def test_a_stream_ends_with_its_key(place: Place, api: Api, client: httpx.Client) -> None:
     may = Event()
 
