@@ -50,6 +50,11 @@ def test_an_agent_of_another_tenant_is_as_one_that_does_not_exist(api: Api) -> N
     assert owner.get("/v1/agents/notes").status_code == 200
 
 
+def test_a_list_of_no_agents_is_refused_as_it_would_hide_those_behind_it(api: Api, client: httpx.Client) -> None:
+    refused = client.get("/v1/agents", params={"limit": 0})
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "limit is 0; it is at least 1.")
+
+
 def test_names_of_tenants_stand_apart(place: Place, api: Api) -> None:
     clients = {tenant: api.client(tenant) for tenant in ("", "acme", "globex")}
     place.model.otherwise(lambda request: str(request["messages"][-1]["content"][0]["text"]))
