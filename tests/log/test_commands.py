@@ -316,6 +316,7 @@ def test_an_agent_as_it_was_new_keys_and_the_end(
     assert done.out == f"y is x as it was at {before}.\n"
     assert len(command("facts", "y", "--json").json["facts"]) == 1
     assert "Its past begins at" in command("restore", "x", "--at", "3d ago", "--as", "z", code=1).err
+    assert "give a whole number of hours" in command("restore", "x", "--at", "5m ago", "--as", "z", code=1).err
     assert "is not a moment" in command("restore", "x", "--at", "yesterday", "--as", "z", code=1).err
     assert "give the agent that is made a name with --as" in command("restore", "x", "--at", before, code=2).err
     assert "there is no master key: make one" in command("rekey", "x", code=1).err
