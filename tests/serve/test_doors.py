@@ -40,6 +40,7 @@ WHO = {
     "GET /v1/agents/{id}/facts": "read", "POST /v1/agents/{id}/facts": "write",
     "DELETE /v1/agents/{id}/facts/{fact}": "write",
     "GET /v1/agents/{id}/steps": "read", "GET /v1/agents/{id}/pages/{page}": "read",
+    "GET /v1/agents/{id}/pages/{memory}/{page}": "read",
     "DELETE /v1/agents/{id}/pages/{page}": "admin", "GET /v1/agents/{id}/check": "read",
     "GET /v1/agents/{id}/ledger": "read", "GET /v1/agents/{id}/trace": "read", "POST /v1/agents/{id}/search": "read",
     "GET /v1/agents/{id}/sleeps": "read", "POST /v1/agents/{id}/sleeps": "write",
