@@ -121,6 +121,19 @@ def test_a_key_ends(place: Place) -> None:
             keys.add("web", tenant, "read", None)
 
 
+def test_the_token_of_a_server_without_keys_ends_with_the_first_key(api: Api) -> None:
+    api.server.let_in("printed")
+
+    def status() -> int:
+        return httpx.get(f"{api.url}/v1/agents", headers={"Authorization": "Bearer printed"}).status_code
+
+    assert status() == 200
+    key, _ = api.server.keys.add("web", "", "read", None)
+    assert status() == 401
+    api.server.keys.revoke(key.id)
+    assert status() == 200
+
+
 def test_a_revoked_key_is_refused(api: Api) -> None:
     client = api.client()
     assert client.get("/v1/agents").status_code == 200
