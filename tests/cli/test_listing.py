@@ -6,6 +6,7 @@ import pytest
 
 from pager import Memory
 from tests.cli.conftest import Command
+from tests.standin import call
 from tests.support.talk import Talk
 
 
@@ -41,6 +42,15 @@ def test_each_agent_is_listed_with_its_state(command: Command, alice: Path, tmp_
     rest = command("list", "--from", "broken", "--json").json
     assert ([agent["name"] for agent in rest["agents"]], rest["next"]) == (["broken", "carla"], None)
     assert command("list", "--from", "d").out == "no agent's name is d or behind it.\n"
+
+
+def test_a_call_that_was_cut_off_is_told_of_in_a_sentence(command: Command, alice: Path) -> None:
+    talk = Talk(alice.parent / "bob", window=6_000)
+    talk.ask("Book us the train.", call("book", {"train": "8:13"}))
+    talk.memory.begin_call(talk.memory.open_calls[0].id)
+    talk.memory.answer_interrupted()
+    talk.memory.close()
+    assert command("list").err == "bob: a call of book was cut off and may have run\n"
 
 
 def test_facts_are_listed_and_one_is_forgotten(command: Command, alice: Path) -> None:
