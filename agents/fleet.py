@@ -15,6 +15,7 @@ from agents.explain.figures import AgentFigures, figures
 from pager.errors import PagerError
 from pager.home import Home, Place
 from pager.reader import MemoryReader
+from pager.types import Movement
 
 State = Literal["running", "waits for approval", "open task", "open turn", "idle", "unreadable"]
 
@@ -64,8 +65,14 @@ def overview_of(home: Home, name: str, reader: AnyMemory, *, running: bool) -> A
         usd=None if found.usd is None else found.usd + sum(each.usd or 0 for each in helpers),
         model=found.model,
         task=task.text if task and task.state == "open" else "",
-        error=found.last_error.reason if found.last_error else "",
+        error=_words(found.last_error) if found.last_error else "",
     )
+
+
+def _words(error: Movement) -> str:
+    """Return an error as a sentence, also a call that was cut off, of which the ledger has the tool alone."""
+    is_cut = error.event == "interrupted"
+    return f"a call of {error.reason} was cut off and may have run" if is_cut else error.reason
 
 
 def _helpers(place: Place) -> Iterator[AgentFigures]:

@@ -9,7 +9,7 @@ anything runs. Nothing is logged about requests: an address may carry a token.
     HttpServer(app, host="0.0.0.0", port=8000).run()     # in the foreground
 """
 
-import os
+import errno
 import signal
 import socket
 from asyncio import TimerHandle
@@ -170,8 +170,10 @@ def _listening(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise RejectedError(f"{host}:{port} cannot be served: {why}. Choose another port; 0 is a free one.") from None
+        is_taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        why = (error.strerror or str(error)).partition(" (while")[0]  # of what is no error of the system, too: a name
+        way = "Choose another port; 0 is a free one" if is_taken else "Give an address of this machine"
+        raise RejectedError(f"{host}:{port} cannot be served: {why}. {way}.") from None
     # Connections inherit it. uvicorn sends the head and the body of an answer as two pieces; asyncio does not set it
     # on sockets that it did not make: without it an answer can wait 40 ms for the client's acknowledgement.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

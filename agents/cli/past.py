@@ -32,6 +32,8 @@ def _moment(text: str) -> str | datetime:
     try:
         span = read_duration(text.removesuffix("ago").strip())
     except RejectedError:
+        if text.endswith("ago"):
+            raise
         return text
     return SystemClock().now() - span
 

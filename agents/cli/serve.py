@@ -74,7 +74,7 @@ def serve_command(
     allow_files(open_agents)
     token = secrets.token_urlsafe(24)
     server = Server(shared.home, files, limits=limits)
-    if server.has_keys:
+    if server.keys.is_any_valid:
         token = ""
     elif host not in LOOPBACK:
         text = f"this home has no key, so only this machine can be served, not {host}"

@@ -191,13 +191,15 @@ class Call:
         """Return what the address has for `name`; "" if it has nothing."""
         return self.request.query_params.get(name, "")
 
-    def number(self, name: str, otherwise: int, most: int = 10**9) -> int:
-        """Return the same as a number, at most `most`. Raises ApiError (400) if it is none."""
+    def number(self, name: str, otherwise: int, most: int = 10**9, *, least: int = 0) -> int:
+        """Return the same as a number, at most `most`. Raises ApiError (400) if it is none, or less than `least`."""
         given = self.text(name)
         if not given:
             return otherwise
         if not (given.isascii() and given.isdigit() and len(given) < 10):
             raise ApiError(400, "rejected", f"{name} is a whole number, not {given[:40]!r}.", "Change the address.")
+        if int(given) < least:
+            raise ApiError(400, "rejected", f"{name} is {given}; it is at least {least}.", "Change the address.")
         return min(most, int(given))
 
     def json(self, value: Json | BaseModel, status: int = 200, **headers: str) -> Response:

@@ -110,6 +110,17 @@ async def page(call: Call) -> Response:
     return call.json(given.Page.model_validate(await call.read(lambda memory: memory.read_page(name, offset))))
 
 
+@endpoint(
+    "GET", "/v1/agents/{id}/pages/{memory}/{page}", "read", given.Page, query={"offset": "the character to read on at"}
+)  # fmt: skip
+async def shared_page(call: Call) -> Response:
+    """Read a page of a memory that the agent shares, as a search names it: sales/f12."""
+    named, offset = call.request.path_params, call.number("offset", 0)
+    name = f"{named['memory']}/{named['page']}"
+    found = await call.read(lambda memory: memory.read_page(name, offset), searches=True)  # which knows what is shared
+    return call.json(given.Page.model_validate(found))
+
+
 @endpoint("DELETE", "/v1/agents/{id}/pages/{page}", "admin", given.Purged)
 async def purge(call: Call) -> Response:
     """Destroy a page and every copy of its text, as `selfpager purge` does, between two turns. It cannot be undone."""
@@ -174,4 +185,6 @@ def _fact(fact: Fact) -> given.Fact:
     return given.Fact.model_validate(fact)
 
 
-MEMORY = [core, edit_core, facts, store_fact, forget_fact, steps, page, purge, check, ledger, trace, search]
+MEMORY = [
+    core, edit_core, facts, store_fact, forget_fact, steps, page, shared_page, purge, check, ledger, trace, search,
+]  # fmt: skip

@@ -34,7 +34,7 @@ async def make(call: Call) -> Response:
 )  # fmt: skip
 async def list_all(call: Call) -> Response:
     """List your agents by id."""
-    after, limit = call.text("after").partition("\0")[0], call.number("limit", PAGE, MOST)
+    after, limit = call.text("after").partition("\0")[0], call.number("limit", PAGE, MOST, least=1)
     caller, home = call.caller, call.server.instances.home
     begin = f"{caller.tenant}{OF_TENANT}{after}" if caller.tenant else after
     names = await call.in_thread(lambda: home.names(begin=begin, limit=limit + 2, tenant=caller.tenant))

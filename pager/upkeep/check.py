@@ -32,9 +32,8 @@ def check(store: Store, facts: FactVectors | None, said: SaidVectors | None, *, 
     found += _core(store, fix=fix)
     found += _last_request(store)
     if (page := store.settings.get("purging")) is not None:
-        found.append(
-            Problem("purge", f"the purge of {page} waits for the server of its vector index; the ledger says more")
-        )
+        way = "the next purge, or the next opening, finishes it, once its disk or the server of its index lets it"
+        found.append(Problem("purge", f"the purge of {page} has begun, but not ended; {way}"))
     if facts is not None:
         found += _fact_vectors(store, facts, fix=fix)
         found += [Problem("chroma", text, fixed=False) for text in facts.indexing.check()]

@@ -44,7 +44,7 @@ def change_value(home: Path, key: str, change: Callable[[str | None], str]) -> s
         finally:
             os.close(folder)
     except OSError as error:
-        raise StorageError(f"{file} cannot be written ({error.strerror}). Check the rights on it.") from None
+        raise StorageError(f"{file} cannot be written ({error.strerror}). Check the rights and space there.") from None
     return value
 
 
@@ -58,7 +58,7 @@ def set_due(home: Path, name: str, at: datetime | None) -> None:
             file.parent.mkdir(mode=0o700, exist_ok=True)
             _replace(file, at.isoformat(), syncs=False)
     except OSError as error:
-        raise StorageError(f"{file} cannot be written ({error.strerror}). Check the rights on it.") from None
+        raise StorageError(f"{file} cannot be written ({error.strerror}). Check the rights and space there.") from None
 
 
 def due(home: Path) -> dict[str, datetime]:

@@ -195,9 +195,9 @@ class Directory(Place):
         )
 
     def change_key(self, clock: Clock) -> int:
-        """Refuse: files are encrypted by the disk that they are on."""
+        """Refuse: files are encrypted by the disk that they are on. `serve` shows this text, so it names no path."""
         way = "put the home on an encrypted disk, or move the agent into a home in Postgres"
-        raise RejectedError(f"{self.name} is a directory, which selfpager does not encrypt; {way}.")
+        raise RejectedError(f"this agent is a directory, which selfpager does not encrypt; {way}.")
 
     def copy_to(self, file: Path) -> None:
         """Copy what is committed, while another process may be writing it."""

@@ -6,6 +6,7 @@ import pytest
 
 from pager import Memory
 from tests.cli.conftest import Command
+from tests.standin import call
 from tests.support.talk import Talk
 
 
@@ -61,6 +62,15 @@ def test_a_turn_that_was_left_is_not_open_and_one_without_its_answer_is(command:
     assert {agent["name"]: agent["state"] for agent in agents} == {
         "alice": "idle", "left": "idle", "owed": "open turn"
     }  # fmt: skip
+
+
+def test_a_call_that_was_cut_off_is_told_of_in_a_sentence(command: Command, alice: Path) -> None:
+    talk = Talk(alice.parent / "bob", window=6_000)
+    talk.ask("Book us the train.", call("book", {"train": "8:13"}))
+    talk.memory.begin_call(talk.memory.open_calls[0].id)
+    talk.memory.answer_interrupted()
+    talk.memory.close()
+    assert command("list").err == "bob: a call of book was cut off and may have run\n"
 
 
 def test_facts_are_listed_and_one_is_forgotten(command: Command, alice: Path) -> None:

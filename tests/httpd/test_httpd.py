@@ -94,8 +94,9 @@ def test_a_port_that_cannot_be_used_says_what_to_do() -> None:
         HttpServer(App(), port=server.port)
     with pytest.raises(RejectedError, match="there is no port 65536"):
         HttpServer(App(), port=65_536)
-    with pytest.raises(RejectedError, match=r"192\.0\.2\.1:0 cannot be served"):
-        HttpServer(App(), host="192.0.2.1")
+    for host in ("192.0.2.1", "no.such.invalid"):
+        with pytest.raises(RejectedError, match=rf"{host}:0 cannot be served: (?!Unknown).*Give an address of this"):
+            HttpServer(App(), host=host)
 
 
 def test_an_application_that_cannot_start_is_an_error() -> None:

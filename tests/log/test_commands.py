@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -97,11 +98,13 @@ def test_a_mirror_is_written_edited_and_taken_back(command: Command, home: Home,
 
 def test_a_client_over_mcp_sees_what_the_agent_stores_meanwhile(where: str, home: Home) -> None:
     mcp = pytest.importorskip("mcp", reason="needs mcp: pip install 'selfpager[mcp]'")
+    stdio = importlib.import_module("mcp.client.stdio")
     arguments = ["-m", "agents", "mcp", "x", "--home", where]
     server = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=environment())
 
     async def run(memory: Memory) -> None:
-        async with mcp.Client(server) as client:
+        # mcp keeps the stderr that was there when it was imported, which may be that of an earlier test.
+        async with mcp.Client(stdio.stdio_client(server, errlog=sys.__stderr__)) as client:
             for number in range(2):
                 memory.archive(f"tram {number}")
                 answer = await client.call_tool("search_archive", {"query": f"tram {number}"})
@@ -316,6 +319,7 @@ def test_an_agent_as_it_was_new_keys_and_the_end(
     assert done.out == f"y is x as it was at {before}.\n"
     assert len(command("facts", "y", "--json").json["facts"]) == 1
     assert "Its past begins at" in command("restore", "x", "--at", "3d ago", "--as", "z", code=1).err
+    assert "give a whole number of hours" in command("restore", "x", "--at", "5m ago", "--as", "z", code=1).err
     assert "is not a moment" in command("restore", "x", "--at", "yesterday", "--as", "z", code=1).err
     assert "give the agent that is made a name with --as" in command("restore", "x", "--at", before, code=2).err
     assert "there is no master key: make one" in command("rekey", "x", code=1).err

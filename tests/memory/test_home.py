@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pager import BlockSpec, Limits, Memory, MemoryReader, RejectedError, pending_commands, send_command
+from pager import BlockSpec, Limits, Memory, MemoryReader, RejectedError, StorageError, pending_commands, send_command
 from pager.home import CommandOutcome, Home
 from tests.support.clock import HandClock
 
@@ -172,3 +172,11 @@ def test_a_mistyped_address_is_no_directory(tmp_path: Path, monkeypatch: pytest.
     assert "pw" not in str(refused.value)
     assert list(tmp_path.iterdir()) == []
     assert Home(f"./{mistyped}").names() == []
+
+
+def test_what_cannot_be_noted_beside_the_agents_says_what_to_look_at(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    home = Home(tmp_path / "file" / "home", clock=CLOCK)
+    for note in (lambda: home.set_due("x", CLOCK.now()), lambda: home.change_value("keys", lambda _: "{}")):
+        with pytest.raises(StorageError, match=r"cannot be written \(.*\)\. Check the rights and space there"):
+            note()

@@ -40,6 +40,7 @@ WHO = {
     "GET /v1/agents/{id}/facts": "read", "POST /v1/agents/{id}/facts": "write",
     "DELETE /v1/agents/{id}/facts/{fact}": "write",
     "GET /v1/agents/{id}/steps": "read", "GET /v1/agents/{id}/pages/{page}": "read",
+    "GET /v1/agents/{id}/pages/{memory}/{page}": "read",
     "DELETE /v1/agents/{id}/pages/{page}": "admin", "GET /v1/agents/{id}/check": "read",
     "GET /v1/agents/{id}/ledger": "read", "GET /v1/agents/{id}/trace": "read", "POST /v1/agents/{id}/search": "read",
     "GET /v1/agents/{id}/sleeps": "read", "POST /v1/agents/{id}/sleeps": "write",
@@ -160,6 +161,14 @@ def test_a_tenant_learns_nothing_of_the_machine_from_the_view(place: Place, api:
         answer = mine.get(f"/view/api/{path}")
         assert "cannot be used now" in answer.text
         assert str(place.folder) not in answer.text
+
+
+def test_a_tenant_learns_nothing_of_the_machine_from_a_request_that_a_directory_refuses(place: Place, api: Api) -> None:
+    mine = api.client("acme")
+    mine.post("/v1/agents", json={"id": "notes"})
+    answer = mine.post("/v1/agents/notes/rekey")
+    assert (answer.status_code, "home in Postgres" in answer.text) == (400, True)
+    assert str(place.folder) not in answer.text
 
 
 def test_a_stream_ends_with_its_key(place: Place, api: Api, client: httpx.Client) -> None:

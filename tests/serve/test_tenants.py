@@ -50,6 +50,11 @@ def test_an_agent_of_another_tenant_is_as_one_that_does_not_exist(api: Api) -> N
     assert owner.get("/v1/agents/notes").status_code == 200
 
 
+def test_a_list_of_no_agents_is_refused_as_it_would_hide_those_behind_it(api: Api, client: httpx.Client) -> None:
+    refused = client.get("/v1/agents", params={"limit": 0})
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "limit is 0; it is at least 1.")
+
+
 def test_names_of_tenants_stand_apart(place: Place, api: Api) -> None:
     clients = {tenant: api.client(tenant) for tenant in ("", "acme", "globex")}
     place.model.otherwise(lambda request: str(request["messages"][-1]["content"][0]["text"]))
@@ -114,6 +119,19 @@ def test_a_key_ends(place: Place) -> None:
     for tenant in ("Acme", "a.b", "x" * 30):
         with pytest.raises(RejectedError, match="cannot be a tenant"):
             keys.add("web", tenant, "read", None)
+
+
+def test_the_token_of_a_server_without_keys_ends_with_the_first_key(api: Api) -> None:
+    api.server.let_in("printed")
+
+    def status() -> int:
+        return httpx.get(f"{api.url}/v1/agents", headers={"Authorization": "Bearer printed"}).status_code
+
+    assert status() == 200
+    key, _ = api.server.keys.add("web", "", "read", None)
+    assert status() == 401
+    api.server.keys.revoke(key.id)
+    assert status() == 200
 
 
 def test_a_revoked_key_is_refused(api: Api) -> None:

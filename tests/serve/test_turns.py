@@ -263,7 +263,7 @@ def test_a_text_is_destroyed_while_a_server_has_the_agent(place: Place, client: 
     assert client.delete("/v1/agents/notes/pages/s99").status_code == 404
 
 
-def test_a_search_of_an_agent_that_is_not_open_finds_what_is_shared_with_it(place: Place) -> None:
+def test_a_search_of_an_agent_that_is_not_open_finds_what_is_shared_with_it_and_its_page_is_read(place: Place) -> None:
     with place.home.open("team", embedder=None) as team:
         team.archive("the giraffe house opens at nine")
     with place.serving(place.config(more="mounts:\n  - memory: team\n")) as api:
@@ -271,3 +271,8 @@ def test_a_search_of_an_agent_that_is_not_open_finds_what_is_shared_with_it(plac
         client.post("/v1/agents", json={"id": "notes"})
         found = client.post("/v1/agents/notes/search", json={"query": "giraffe"}).json()["hits"]
         assert [hit["page_id"] for hit in found] == ["team/f1"]
+    with place.serving(place.config(more="mounts:\n  - memory: team\n")) as api:  # where it is not open yet
+        client = api.client()
+        assert client.get("/v1/agents/notes/pages/team/f1").json()["text"] == "the giraffe house opens at nine"
+        assert client.get("/v1/agents/notes/pages/team/f2").status_code == 404
+        assert client.get("/v1/agents/notes/pages/other/f1").status_code in (400, 404)

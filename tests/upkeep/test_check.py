@@ -133,3 +133,10 @@ def test_a_damaged_file_is_named_and_nothing_else_is_checked(talk: Talk) -> None
         assert store.maintenance.damage()
         found = check.check(store, None, None, fix=False)
     assert {problem.where for problem in found} == {"pager.db"}
+
+
+def test_a_purge_that_a_full_disk_cut_off_is_named_as_what_it_is(talk: Talk) -> None:
+    assert talk.memory.check() == []
+    talk.memory._store.settings.put("purging", "s1")
+    [found] = talk.memory.check()
+    assert (found.where, "has begun, but not ended; the next purge" in found.text) == ("purge", True)

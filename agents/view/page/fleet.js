@@ -110,8 +110,8 @@ function stateOf(agent) {
   ];
 }
 
-function fullness({ used_tokens: used, usable_tokens: usable }) {
-  if (!usable) return el("span", { class: "told" }, "nothing sent yet");
+function fullness({ used_tokens: used, usable_tokens: usable, requests }) {
+  if (!usable) return el("span", { class: "told" }, requests ? "no open epoch" : "nothing sent yet");
   const share = Math.round((100 * used) / usable);
   return [
     el("span", { class: "gauge", "aria-hidden": "true" }, el("i", { style: { width: `${Math.min(100, share)}%` } })),
@@ -126,8 +126,10 @@ function errorOf({ last_error: error }) {
 }
 
 function nobody(home) {
+  const title = "There are no agents here yet.";
+  if (!home) return empty(title, el("code", {}, "POST /v1/agents"), " makes one. It appears here by itself."); // a tenant
   return empty(
-    "There are no agents here yet.",
+    title,
     "Make one: ",
     el("code", {}, "selfpager init"),
     " or ",
