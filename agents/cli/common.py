@@ -97,7 +97,7 @@ agent_name = click.argument("name", type=AgentName())
 agent_file = click.argument("file", metavar="AGENT.yaml", type=PATH)
 config_option = click.option(
     "--config", "file", metavar="AGENT.yaml", type=PATH,
-    help="The agent's file, for mounts, an embedder of Chroma's or an index on a server: only a file can name them.",
+    help="The agent's file, for an embedder of Chroma's or an index on a server: only a file can name them.",
 )  # fmt: skip
 IMPORT_HELP = "A file with earlier conversations to remember."
 import_option = click.option("--import", "conversations", type=PATH, help=IMPORT_HELP)
