@@ -80,7 +80,7 @@ def test_cut_short_it_leaves_nothing_either(tmp_path: Path, environ: dict[str, s
         assert demo.stdout
         shown = ""
         while shown.count("process") < 3:
-            shown += demo.stdout.readline()
+            shown += demo.stdout.readline() or pytest.fail(f"it ended after {shown!r}")
         os.killpg(demo.pid, end)
         _, errors = demo.communicate(timeout=MINUTES)
     assert (demo.returncode, errors.count("\n")) == (130, 1)
