@@ -64,7 +64,7 @@ test: install  ## run all tests but the long ones: what to run before each commi
 	$(PYTEST) -m "not long" --hypothesis-profile=ci $(WITHOUT_BROWSER) $(PYTEST_FLAGS)
 	@$(BROWSER) >/dev/null || echo "make test: tests/browser was left out; everything else passed." >&2
 
-test-all: install  ## run all tests, with the long ones: every commit killed, random kills, 2,000 turns (ten minutes)
+test-all: install  ## run all tests, with the long ones: every commit killed, random kills, 1,000 turns (twelve to eighteen minutes)
 	$(PYTEST) --hypothesis-profile=ci $(WITHOUT_BROWSER) $(PYTEST_FLAGS)
 	@$(BROWSER) >/dev/null || echo "make test-all: tests/browser was left out; everything else passed." >&2
 

@@ -40,7 +40,7 @@ _no_clock = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 
 settings.register_profile("fast", _no_clock, max_examples=10, derandomize=True, database=None)  # a part of CI
 settings.register_profile("default", _no_clock, max_examples=40)
-settings.register_profile("ci", _no_clock, max_examples=200, derandomize=True, database=None, print_blob=True)
+settings.register_profile("ci", _no_clock, max_examples=100, derandomize=True, database=None, print_blob=True)
 settings.register_profile("hunt", _no_clock, max_examples=5_000, print_blob=True)
 settings.load_profile("default")
 

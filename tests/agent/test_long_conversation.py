@@ -20,7 +20,7 @@ from tests.support.clock import HandClock
 from tests.support.stage import build
 
 WINDOW, SMALL_WINDOW = 24_000, 10_000
-TURNS = 2_000
+TURNS = 1_000
 # A model, its window, and the share of the turns that it answers: the window shrinks, and grows again.
 STAYS = [("m", WINDOW, 0.4), ("small", SMALL_WINDOW, 0.25), ("m", WINDOW, 0.35)]
 
@@ -33,7 +33,7 @@ def said_in(turn: int, random: Random) -> str:
     return f"turn {turn}: {words(random, length)}"
 
 
-def test_two_thousand_turns(tmp_path: Path) -> None:
+def test_a_thousand_turns(tmp_path: Path) -> None:
     random, work = Random(5), Work()
     options: dict[str, Any] = {"patience": Patience(10**6, wait=lambda _: None), "clock": HandClock()}
     texts: list[str] = []
