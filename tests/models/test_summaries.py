@@ -77,7 +77,7 @@ def meter() -> Meter:
 def test_it_is_asked_once_and_a_slow_or_broken_answer_is_none(stage: Stage, meter: Meter, fault: Fault) -> None:
     stage.says(fault)
     with pytest.raises(ModelUnavailableError):
-        Summarizer(stage.model(read_seconds=0.05), meter, 10_000)(REQUEST)
+        Summarizer(stage.model(read_seconds=1), meter, 10_000)(REQUEST)
     assert stage.service.asked == 1
     assert meter.usd == 0
 
