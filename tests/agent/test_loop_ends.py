@@ -97,7 +97,7 @@ LOST = [
 @pytest.mark.parametrize("fault", LOST)
 def test_a_lost_stream_leaves_nothing_and_is_asked_again(stage: Stage, fault: Said) -> None:
     stage.follows(lambda params: Reply("These words are a reply. " * 20))
-    agent = stage.says(fault).agent(model=stage.model(read_seconds=0.2))
+    agent = stage.says(fault).agent(model=stage.model(read_seconds=1))
     events = list(agent.stream("go"))
     lost = next(index for index, event in enumerate(events) if isinstance(event, StreamLost))
     assert sum(isinstance(event, Replied) for event in events) == 1
@@ -116,7 +116,7 @@ OUTAGES = [http_error(status) for status in (408, 409, 429, 500, 502, 503, 504, 
 def test_an_outage_is_waited_out_with_growing_pauses(stage: Stage, faults: list[Said]) -> None:
     waits: list[float] = []
     patience = Patience(1_000, first_pause_seconds=1, longest_pause_seconds=5, wait=waits.append)
-    agent = stage.says(*faults, "Back.").agent(model=stage.model(read_seconds=0.2), patience=patience)
+    agent = stage.says(*faults, "Back.").agent(model=stage.model(read_seconds=1), patience=patience)
     assert agent.turn("go").text == "Back."
     assert waits == [1, 2, 4, 5, 5]
 
