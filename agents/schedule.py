@@ -79,15 +79,14 @@ def next_due(agent: Agent) -> datetime | None:
     what waits for an open turn or task is due a while later."""
     now, begun = agent.clock.now().astimezone(UTC), _begun(agent.memory)
     turn_is_open, has_task = agent.memory.turn_is_open, _has_task(agent)
-    due: list[datetime] = []
+    times: list[tuple[datetime, bool]] = []  # when, and if it waits for what is open
     for each in agent.config.schedule:
-        at = Cron.read(each.at).next_after(begun.get(_key(each), now)).astimezone(UTC)
         waits = turn_is_open or (each.task is not None and has_task)
-        due.append(now + BEHIND_OPEN if waits and at <= now else at)
+        times.append((Cron.read(each.at).next_after(begun.get(_key(each), now)), waits))
     if sleep := _sleep_due(agent):
-        at = sleep.astimezone(UTC)
-        due.append(now + BEHIND_OPEN if turn_is_open and at <= now else at)
-    return min(due, default=None)
+        times.append((sleep, turn_is_open))
+    due = [(at.astimezone(UTC), waits) for at, waits in times]
+    return min((now + BEHIND_OPEN if waits and at <= now else at for at, waits in due), default=None)
 
 
 def _has_task(agent: Agent) -> bool:

@@ -47,9 +47,8 @@ class Instances:
             self._files[name] = file
             if made.schedule or made.sleep.when != "off":
                 times[name] = [made.sleep.when, *(each.model_dump_json() for each in made.schedule)]
-        self.times = json.dumps(
-            times, sort_keys=True
-        )  # when agents of which configuration begin something by themselves
+        # When agents of which configuration begin something by themselves.
+        self.times = json.dumps(times, sort_keys=True)
 
     @property
     def configs(self) -> list[str]:
